@@ -35,6 +35,24 @@ class Raises(keras.callbacks.Callback):
             signal.raise_signal(number)
 
 
+class Stops(keras.callbacks.Callback):
+    """Stops the training after a step, and notes which methods Keras has called."""
+
+    def __init__(self, step):
+        super().__init__()
+        self.step, self.called = step, []
+
+    def on_train_batch_end(self, batch, logs=None):
+        if self.model.optimizer.iterations == self.step:
+            self.model.stop_training = True
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.called.append(f"epoch {epoch}")
+
+    def on_train_end(self, logs=None):
+        self.called.append("end")
+
+
 @keras.saving.register_keras_serializable("tests")
 class Small(DistributedModel):
     """The smallest model whose steps can be told apart."""

@@ -241,7 +241,8 @@ class Checkpoints(keras.callbacks.Callback):
         steps_per_epoch: integer, to count steps in file names.
         keep: integer, how many checkpoints to keep. Older ones are deleted once a
             new one is safely on disk, and those within an epoch with them. Of those
-            within the epoch that is not over, after signals, the newest two are kept.
+            within the epoch that is not over, after signals or where a callback stopped
+            the training, the newest two are kept.
         notes: called for the notes to save with each model, see `save_checkpoint`.
         keep_steps: integers, multiples of `steps_per_epoch`: the steps whose
             checkpoints are never deleted.
@@ -298,12 +299,16 @@ class Checkpoints(keras.callbacks.Callback):
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
         self._background.check()
+        self._steps = min(batch + 1, self._steps_per_epoch)
 
     def on_test_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         self._background.check()
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        self.save((epoch + 1) * self._steps_per_epoch)
+        # A callback may have stopped within the epoch, which Keras then ends.
+        is_part = self.model.stop_training
+        steps = self._steps if is_part else self._steps_per_epoch
+        self.save(epoch * self._steps_per_epoch + steps)
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         self.wait()

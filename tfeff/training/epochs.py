@@ -1,4 +1,4 @@
-"""Epochs that a signal ends, and that another start goes on with."""
+"""Epochs that end within, and that another start goes on with."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,33 +18,51 @@ from tfeff.training.workers import (
 )
 
 
-class StopAtSignal(keras.callbacks.Callback):
-    """Saves a checkpoint and ends the training after the step in which a signal came.
+class StoppedWithinEpoch(Exception):
+    """Ends Keras' `fit` where a callback stops the training within an epoch.
 
-    Within an epoch the state of the metrics goes into the checkpoint, for
-    `ResumeEpoch`. Where the epoch's last step is done, validation and checkpoint of
-    the epoch come first. Place it after all callbacks that write at an epoch's end.
+    Args:
+        step: integer, the steps that are done.
+    """
+
+    def __init__(self, step: int):
+        super().__init__(step)
+        self.step = step
+
+
+class StopWithinEpoch(keras.callbacks.Callback):
+    """Saves a checkpoint and ends the training after a step.
+
+    It is the step in which a signal came, or after which another callback has set
+    `stop_training` of the model. Within an epoch the state of the metrics goes into the
+    checkpoint, for `ResumeEpoch`. Where the epoch's last step is done, validation and
+    checkpoint of the epoch come first. Place it after all other callbacks.
 
     Args:
         is_over: called after each step and each epoch, by all of several workers at
-            the same moments: whether the training ends now. See `joint_end`.
+            the same moments: whether a signal ends the training now. See `joint_end`.
+        check_finite: called with an epoch and its logs so far before a checkpoint
+            within the epoch; it raises where the model is not to be saved.
         checkpoints: the callback that saves; of several workers the chief's.
         steps_per_epoch: integer, steps of an epoch.
         first_step: integer, steps that are done when the training begins.
 
     Raises:
-        KeyboardInterrupt: out of `fit`, when the checkpoint is saved.
+        KeyboardInterrupt: out of `fit`, when the checkpoint is saved after a signal.
+        StoppedWithinEpoch: out of `fit`, when it is saved after a callback's stop.
     """
 
     def __init__(
         self,
         is_over: Callable[[], bool],
+        check_finite: Callable[[int, Any], object],
         checkpoints: Checkpoints,
         steps_per_epoch: int,
         first_step: int,
     ):
         super().__init__()
         self._is_over = is_over
+        self._check_finite = check_finite
         self._checkpoints = checkpoints
         self._steps_per_epoch = steps_per_epoch
         self._first_step = first_step
@@ -55,14 +73,20 @@ class StopAtSignal(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch, logs=None):
         self._ends = self._is_over()
-        if not self._ends or batch + 1 >= self._steps_per_epoch:
+        is_last = batch + 1 >= self._steps_per_epoch
+        if is_last or not (self._ends or self.model.stop_training):
             return
+        self._check_finite(self._epoch, logs)
         step = self._epoch * self._steps_per_epoch + batch + 1
         if step > self._first_step:
             state = metrics_state(self.model)
             if is_chief():
                 self._checkpoints.save(step, metrics=state)
-        raise KeyboardInterrupt
+        raise (
+            KeyboardInterrupt
+            if self._ends
+            else StoppedWithinEpoch(max(step, self._first_step))
+        )
 
     def on_epoch_end(self, epoch, logs=None):
         if self._ends or self._is_over():
@@ -105,7 +129,7 @@ class ResumeEpoch(keras.callbacks.Callback):
 
         self.model.train_function = train_or_skip
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_train_end(self, logs=None):
         if self._train is not None:
             self.model.train_function, self._train = self._train, None
 

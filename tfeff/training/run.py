@@ -24,7 +24,11 @@ from tfeff.training.checkpoints import (
 )
 from tfeff.training.divergence import StopWhenDiverged
 from tfeff.training.early_stopping import StopEarly, check_patience, earlier_losses
-from tfeff.training.epochs import ResumeEpoch, StopAtSignal
+from tfeff.training.epochs import (
+    ResumeEpoch,
+    StoppedWithinEpoch,
+    StopWithinEpoch,
+)
 from tfeff.training.held_signals import HeldSignals
 from tfeff.training.joint_end import joint_end
 from tfeff.training.metrics_file import MetricsFile, parse_rows
@@ -394,7 +398,9 @@ class RunDirectory:
                 the steps whose checkpoints are kept beside those.
             callbacks: more callbacks, those of each worker. They come before those
                 that write files: what they add to the metrics of an epoch is written
-                too.
+                too. One that sets `stop_training` of the model ends the training after
+                that step or epoch, with a checkpoint, which the next start goes on
+                from; of several workers it must do so in all.
 
         Returns:
             The trained model. If its optimizer keeps moving averages of the weights
@@ -409,8 +415,9 @@ class RunDirectory:
                 the scope of several workers' strategy, and the directory was not opened
                 there; on another backend than TensorFlow.
             OSError: if a checkpoint cannot be written, after a step or at the end.
-            Diverged: after the first epoch whose loss or weights are not finite. No
-                file is written of it.
+            Diverged: after the first epoch whose loss or weights are not finite, or a
+                step at which a signal or a callback ends the training. No file is
+                written of it.
             LostWorker: if another worker has ended, was told to end by a signal, or
                 cannot be reached.
         """
@@ -455,40 +462,65 @@ class RunDirectory:
             return model
         progress = TrainingProgress(total_steps, steps_per_epoch, tokens_per_step, step)
         dataset = make_dataset(step)
+        stop_when_diverged = StopWhenDiverged(
+            f"{self.shown(self.path('checkpoints'))} keeps what was saved before. "
+            "Start a new run with a lower learning rate or a longer warm-up."
+        )
+        all_callbacks = [
+            ResumeEpoch(
+                step % steps_per_epoch,
+                start.notes.get("metrics"),
+                dataset.element_spec,
+            ),
+            *self._holder_checks(),
+            AddRates(steps_per_epoch),
+            *callbacks,
+            stop_early,
+            progress,
+            stop_when_diverged,  # Before those that write files.
+            *(self._writers(metrics_file, checkpoints) if self.is_chief else []),
+        ]
+        stopped_at = None
         with contextlib.ExitStack() as stack:
             is_over = stack.enter_context(joint_end(stack.enter_context(HeldSignals())))
             # Published before a signal acts, which may end the process.
             stack.enter_context(self.published())
             stack.callback(checkpoints.wait)
             stack.callback(progress.close)
-            model.fit(
-                dataset,
-                initial_epoch=step // steps_per_epoch,
-                epochs=total_steps // steps_per_epoch,
-                steps_per_epoch=steps_per_epoch,
-                validation_data=validation_data,
-                shuffle=False,
-                verbose=0,
-                callbacks=[
-                    ResumeEpoch(
-                        step % steps_per_epoch,
-                        start.notes.get("metrics"),
-                        dataset.element_spec,
-                    ),
-                    *self._holder_checks(),
-                    AddRates(steps_per_epoch),
-                    *callbacks,
-                    stop_early,
-                    progress,
-                    *self._writers(metrics_file, checkpoints),
-                    StopAtSignal(is_over, checkpoints, steps_per_epoch, step),
-                ],
+            stop_within_epoch = StopWithinEpoch(
+                is_over,
+                stop_when_diverged.on_epoch_end,
+                checkpoints,
+                steps_per_epoch,
+                step,
             )
+            try:
+                model.fit(
+                    dataset,
+                    initial_epoch=step // steps_per_epoch,
+                    epochs=total_steps // steps_per_epoch,
+                    steps_per_epoch=steps_per_epoch,
+                    validation_data=validation_data,
+                    shuffle=False,
+                    verbose=0,
+                    callbacks=[*all_callbacks, stop_within_epoch],
+                )
+            except StoppedWithinEpoch as stop:
+                stopped_at = stop.step
+                # What Keras does at the end of `fit`.
+                take_averages(model)
+                for callback in all_callbacks:
+                    callback.on_train_end()
             self.share()  # The others do not go on where the chief cannot publish.
         if stop_early.is_over and self.is_chief:
             print(
                 f"the training ended at step {stop_early.epochs * steps_per_epoch:,}: "
                 f"no new lowest validation loss in {patience} validations",
+                file=sys.stderr,
+            )
+        if stopped_at is not None and self.is_chief:
+            print(
+                f"the training ended at step {stopped_at:,}: a callback stopped it",
                 file=sys.stderr,
             )
         return model
@@ -508,15 +540,9 @@ class RunDirectory:
         return [CheckHolder(lambda: self._remote.check())] if self._is_remote else []
 
     def _writers(self, metrics_file, checkpoints):
-        """The callbacks that write files, behind the one that keeps them finite."""
-        stop_when_diverged = StopWhenDiverged(
-            f"{self.shown(self.path('checkpoints'))} keeps what was saved before. "
-            "Start a new run with a lower learning rate or a longer warm-up."
-        )
-        if not self.is_chief:
-            return [stop_when_diverged]
+        """The callbacks that write files."""
         board = keras.callbacks.TensorBoard(self.path("tensorboard"), write_graph=False)
         has_plots = importlib.util.find_spec("matplotlib")
         curve = [DrawCurve(self.directory)] if has_plots else []
         # Last: a checkpoint promises that its row of metrics is there.
-        return [stop_when_diverged, metrics_file, board, *curve, checkpoints]
+        return [metrics_file, board, *curve, checkpoints]

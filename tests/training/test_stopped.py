@@ -1,0 +1,82 @@
+"""Callbacks that stop a run within an epoch, which another start goes on from."""
+
+import keras
+import numpy as np
+import pytest
+
+from tests.subjects.small_runs import Small, Stops, X, Y, contents, train
+from tfeff.training import Checkpoints, Diverged, load_checkpoint
+from tfeff.training.checkpoints import checkpoint_path, checkpoint_steps
+
+
+def checkpoints(directory):
+    return checkpoint_steps(str(directory / "run" / "checkpoints"))
+
+
+CALLED = {
+    2: ["end"],
+    8: ["epoch 0", "end"],
+    10: ["end"],
+    12: ["epoch 1", "end"],
+}
+
+
+@pytest.mark.quick("steps0")
+@pytest.mark.parametrize("steps", [[8], [2, 8, 10, 12]])
+def test_a_run_goes_on_from_the_step_at_which_it_was_stopped(tmp_path, steps, capsys):
+    """Within an epoch, twice in an epoch, and in its last step."""
+    whole = train(tmp_path / "whole")
+    for step in steps:
+        stops = Stops(step)
+        _, model = train(tmp_path / "run", stops)
+        assert model.optimizer.iterations == step == checkpoints(tmp_path)[-1]
+        ended = f"the training ended at step {step}: a callback stopped it\n"
+        assert (ended in capsys.readouterr().err) == (step != 12)
+        assert stops.called == CALLED[step]  # A part of an epoch is not one's end.
+    resumed = train(tmp_path / "run")
+    assert contents(resumed[0]) == contents(whole[0])
+    for one, two in zip(whole[1].variables, resumed[1].variables, strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_a_stop_in_the_steps_that_are_done_trains_nothing(tmp_path):
+    class StopsAtOnce(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            self.model.stop_training = True
+
+    train(tmp_path / "run", Stops(8))
+    _, model = train(tmp_path / "run", StopsAtOnce())
+    assert model.optimizer.iterations == 8 and checkpoints(tmp_path) == [6, 8]
+    model.fit(X, Y, batch_size=4, verbose=0)  # Now all steps train.
+    assert model.optimizer.iterations == 13
+
+
+class Ruins(keras.callbacks.Callback):
+    """Makes the weights infinite after a step."""
+
+    def on_train_batch_end(self, batch, logs=None):
+        if self.model.optimizer.iterations == 8:
+            self.model.trainable_variables[-1].assign([np.inf])
+
+
+@pytest.mark.parametrize(
+    ("callbacks", "message"),
+    [
+        ([Ruins(), Stops(8)], "epoch 2: weights are not finite"),
+        ([Ruins(), keras.callbacks.TerminateOnNaN()], "epoch 2: loss is inf"),
+    ],
+)
+def test_weights_that_are_not_finite_are_not_saved(tmp_path, callbacks, message):
+    with pytest.raises(Diverged, match=message):
+        train(tmp_path / "run", *callbacks, keep_checkpoints=1)
+    assert checkpoints(tmp_path) == [6]
+
+
+def test_checkpoints_of_a_training_without_a_run_count_its_steps(tmp_path):
+    model = Small()
+    model.compile("adam", "mse")
+    saves = Checkpoints(str(tmp_path), steps_per_epoch=5)
+    model.fit(X, Y, batch_size=4, epochs=3, verbose=0, callbacks=[Stops(7), saves])
+    assert checkpoint_steps(str(tmp_path)) == [5, 7]
+    loaded = load_checkpoint(checkpoint_path(str(tmp_path), 7))
+    assert loaded.optimizer.iterations == 7
