@@ -157,6 +157,45 @@ def test_a_plateau_ends_a_stage_before_its_step(tmp_path):
     assert table(resumed) == table(run)
 
 
+class Flat(keras.callbacks.Callback):
+    """Makes all validation losses equal, and may stop the training after an epoch."""
+
+    def __init__(self, last=None):
+        super().__init__()
+        self.last = last
+
+    def on_epoch_end(self, epoch, logs=None):
+        logs["val_loss"] = 1.0
+        if epoch == self.last:
+            self.model.stop_training = True
+
+
+@pytest.mark.quick("last_of_stage")
+@pytest.mark.parametrize(
+    ("last", "patience", "depths"),
+    [
+        pytest.param(0, None, "1112", id="within_stage"),
+        pytest.param(2, None, "1112", id="last_of_stage"),
+        pytest.param(1, 1, "1122", id="at_plateau"),
+    ],
+)
+def test_a_callback_ends_all_stages(tmp_path, last, patience, depths):
+    settings = dict(
+        num_layers=2,
+        switch_steps=[3],
+        total_steps=4,
+        steps_per_epoch=1,
+        patience=patience,
+    )
+    run, model = train(tmp_path / "run", callbacks=[Flat(last)], **settings)
+    assert model.encoder.num_layers == 1
+    assert int(model.optimizer.iterations.numpy()) == last + 1
+    assert checkpoint_steps(run.path("checkpoints")) == [last + 1]
+    run, model = train(tmp_path / "run", callbacks=[Flat()], **settings)
+    assert "".join(column(run, "num_layers")) == depths
+    assert int(model.optimizer.iterations.numpy()) == 4
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

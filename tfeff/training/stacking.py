@@ -79,10 +79,11 @@ def train_by_stacking(
         keep_checkpoints: integer, as for `RunDirectory.fit`.
         keep_steps: integers, as for `RunDirectory.fit`; of a step at which the model
             grows, the grown model is kept.
-        callbacks: as for `RunDirectory.fit`, which is called for each stage.
+        callbacks: as for `RunDirectory.fit`, which is called for each stage. One that
+            stops the training ends all stages.
 
     Returns:
-        The trained model of full depth.
+        The trained model, of full depth unless a callback has stopped the training.
 
     Raises:
         TypeError: if a number is not an integer.
@@ -133,8 +134,10 @@ def train_by_stacking(
                 validation_data=validation_data,
                 keep_checkpoints=keep_checkpoints,
                 keep_steps=[kept for kept in keep_steps if kept <= last],
-                callbacks=[stage, *callbacks],
+                callbacks=[_depth_added(model.encoder.num_layers), *callbacks, stage],
             )
+            if model.stop_training and not stage.has_ended:
+                return model
             step = from_chief(lambda: latest_checkpoint(checkpoints)[1])
         if left:
             optimizer: Any = "copy"
@@ -164,13 +167,27 @@ def _save(saver, step):
     saver.wait()
 
 
+def _depth_added(num_layers):
+    """A callback that notes the depth in the metrics."""
+    return keras.callbacks.LambdaCallback(
+        on_epoch_end=lambda epoch, logs: logs.update(num_layers=num_layers)
+    )
+
+
 class _Stage(keras.callbacks.Callback):
-    """Notes the depth in the metrics, and ends `fit` where the loss levels off."""
+    """Ends `fit` where the loss levels off.
+
+    Place it behind callbacks that may end the whole training: after their stop it does
+    nothing.
+
+    Attributes:
+        has_ended: whether it has ended `fit`.
+    """
 
     def __init__(self, rows, num_layers, patience):
         super().__init__()
-        self._num_layers = num_layers
         self._patience = patience
+        self.has_ended = False
         of_stage = (row for row in rows if int(row["num_layers"]) == num_layers)
         self._losses = earlier_losses(of_stage, patience)
 
@@ -180,10 +197,11 @@ class _Stage(keras.callbacks.Callback):
         return has_levelled_off(self._losses, self._patience)
 
     def on_epoch_end(self, epoch, logs=None):
-        logs["num_layers"] = self._num_layers
-        if self._patience is not None:
-            self._losses.append(logs["val_loss"])
-            self.model.stop_training = self.is_over
+        if self._patience is None:
+            return
+        self._losses.append(logs["val_loss"])
+        if self.is_over and not self.model.stop_training:
+            self.model.stop_training = self.has_ended = True
 
 
 def _growths_left(depth, num_layers, most):
