@@ -182,6 +182,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path):
             "`keep_steps` must be at most 10",
         ),
         (dict(total_steps=10, steps_per_epoch=5, keep_steps=[0]), "`keep_steps`.*0"),
+        (dict(total_steps=10, steps_per_epoch=5, run_steps=5), "`run_steps`.*=5"),
     ],
 )
 def test_steps_that_do_not_fit(tmp_path, steps, message):

@@ -179,7 +179,7 @@ class Flat(keras.callbacks.Callback):
         pytest.param(1, 1, "1122", id="at_plateau"),
     ],
 )
-def test_a_callback_ends_all_stages(tmp_path, last, patience, depths):
+def test_a_callback_ends_all_stages(tmp_path, last, patience, depths, capsys):
     settings = dict(
         num_layers=2,
         switch_steps=[3],
@@ -193,6 +193,9 @@ def test_a_callback_ends_all_stages(tmp_path, last, patience, depths):
     assert checkpoint_steps(run.path("checkpoints")) == [last + 1]
     run, model = train(tmp_path / "run", callbacks=[Flat()], **settings)
     assert "".join(column(run, "num_layers")) == depths
+    lines = capsys.readouterr().err.splitlines()  # Of the whole run, in each stage.
+    told = [line.split()[1] for line in lines if line.startswith("step ")]
+    assert told == ["1/4", "2/4", "3/4", "4/4"]
     assert int(model.optimizer.iterations.numpy()) == 4
 
 

@@ -366,6 +366,7 @@ class RunDirectory:
         keep_checkpoints: int = 2,
         keep_steps: Sequence[int] = (),
         callbacks: Sequence[keras.callbacks.Callback] = (),
+        run_steps: int | None = None,
     ) -> keras.Model:
         """Trains to the end, from the newest checkpoint if there is one.
 
@@ -401,6 +402,8 @@ class RunDirectory:
                 too. One that sets `stop_training` of the model ends the training after
                 that step or epoch, with a checkpoint, which the next start goes on
                 from; of several workers it must do so in all.
+            run_steps: integer, steps of the whole run, for the progress line, where
+                `total_steps` are those of a part of it; `None` if they are all.
 
         Returns:
             The trained model. If its optimizer keeps moving averages of the weights
@@ -429,6 +432,9 @@ class RunDirectory:
                 "`total_steps` must be a multiple of `steps_per_epoch`. Received: "
                 f"total_steps={total_steps}, steps_per_epoch={steps_per_epoch}"
             )
+        if run_steps is None:
+            run_steps = total_steps
+        run_steps = check_integer("run_steps", run_steps, total_steps)
         keep_steps = check_kept_steps(keep_steps, steps_per_epoch, total_steps)
         patience = check_patience(patience, validation_data)
         self._check_scope()
@@ -460,7 +466,7 @@ class RunDirectory:
         if step == total_steps or stop_early.is_over:
             take_averages(model)
             return model
-        progress = TrainingProgress(total_steps, steps_per_epoch, tokens_per_step, step)
+        progress = TrainingProgress(run_steps, steps_per_epoch, tokens_per_step, step)
         dataset = make_dataset(step)
         stop_when_diverged = StopWhenDiverged(
             f"{self.shown(self.path('checkpoints'))} keeps what was saved before. "

@@ -135,6 +135,7 @@ def train_by_stacking(
                 keep_checkpoints=keep_checkpoints,
                 keep_steps=[kept for kept in keep_steps if kept <= last],
                 callbacks=[_depth_added(model.encoder.num_layers), *callbacks, stage],
+                run_steps=total_steps,
             )
             if model.stop_training and not stage.has_ended:
                 return model
