@@ -14,6 +14,7 @@ from tests.subjects.byte_pairs import SPECIAL, library, tokenizer
 from tests.subjects.characters import CORPUS, FRAGMENTS
 from tfeff.data import RobertaTokenizer
 from tfeff.data.finetuning.packing import pack, separated
+from tfeff.data.pretraining import word_masking
 from tfeff.data.text import roberta_tokenizer
 from tfeff.data.text.byte_pairs import byte_symbols, merge
 from tfeff.data.text.offset_tokenizer import encode_with_offsets
@@ -159,13 +160,17 @@ def test_settings_and_detokenization():
     assert padded.tokenize(["a"]).numpy().tolist() == [[model["vocab"]["a"], 1, 1, 1]]
 
 
-def test_words_begin_with_a_space():
+def test_words_begin_with_white_space():
     starts = tfeff.data.word_starts(tokenizer())
     spelled = spelled_pieces(tokenizer())
     assert [text for text, is_start in zip(spelled, starts) if is_start] == [
-        text for text in spelled if text.startswith(" ")
+        text for text in spelled if text.startswith(tuple(" \t\n\v\f\r"))
     ]
     assert 0 < starts.sum() < len(starts)
+    ids = tokenizer().tokenize(["alpha beta\ngamma\tdelta"]).numpy()
+    units = word_masking.words(ids, np.zeros(ids.shape, bool), starts).numpy()
+    words = [ids[units == unit].tolist() for unit in range(units.max() + 1)]
+    assert tokenizer().detokenize(words) == ["alpha", " beta", "\ngamma", "\tdelta"]
 
 
 def test_rows_have_two_separators_and_one_segment():

@@ -16,9 +16,10 @@ _LONGEST_NGRAM = 3
 def word_starts(tokenizer: keras_hub.tokenizers.Tokenizer) -> np.ndarray:
     """The ids that begin a word.
 
-    These are SentencePiece's pieces that begin with "▁", byte-level BPE's that begin
-    with "Ġ", and WordPiece's that do not begin with "##". In BERT's WordPiece each
-    punctuation mark is a word.
+    These are SentencePiece's pieces that begin with "▁", byte-level BPE's whose first
+    byte is white space, and WordPiece's that do not begin with "##". In BERT's
+    WordPiece each punctuation mark is a word. Byte-level BPE has a line break as a
+    piece of its own, which begins a word that goes on with the letters behind it.
 
     Args:
         tokenizer: a SentencePiece or WordPiece tokenizer of KerasHub, or a
@@ -46,7 +47,7 @@ def word_starts(tokenizer: keras_hub.tokenizers.Tokenizer) -> np.ndarray:
         pieces = ModelProto.FromString(tokenizer.proto).pieces
         starts = [piece.piece.startswith("▁") for piece in pieces]
     elif isinstance(tokenizer, RobertaTokenizer):
-        starts = [piece.startswith(b" ") for piece in tokenizer.piece_bytes()]
+        starts = [piece[:1].isspace() for piece in tokenizer.piece_bytes()]
     elif isinstance(tokenizer, keras_hub.tokenizers.WordPieceTokenizer):
         inner = tokenizer.suffix_indicator
         starts = [not piece.startswith(inner) for piece in tokenizer.get_vocabulary()]
