@@ -229,6 +229,21 @@ class TestWordStarts:
         starts = word_starts(tokenizer)
         assert starts.shape == (91,) and not starts[tokenizer.mask_token_id]
 
+    def test_ids_that_are_not_the_model_s(self, documents):
+        proto = sentence_pieces.trained(
+            documents[:100],
+            90,
+            unk_id=0,
+            bos_id=1,
+            eos_id=2,
+        )
+        tokenizer = keras_hub.tokenizers.XLMRobertaTokenizer(proto=proto)
+        starts = word_starts(tokenizer)
+        pieces = [tokenizer.id_to_token(i) for i in range(tokenizer.vocabulary_size())]
+        assert starts.tolist() == [p.startswith("▁") for p in pieces]
+        ids = np.asarray(tokenizer("two words"))
+        assert starts[ids[0]] and starts[ids].sum() == 2
+
     def test_word_piece(self):
         pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "play", "##ing", "."]
         tokenizer = keras_hub.tokenizers.BertTokenizer(pieces)

@@ -5,9 +5,9 @@ from itertools import accumulate
 import keras_hub
 import numpy as np
 import tensorflow as tf
-from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 from tfeff.data.sampling import priorities
+from tfeff.data.text.characters import SPACE
 from tfeff.data.text.roberta_tokenizer import RobertaTokenizer
 
 _LONGEST_NGRAM = 3
@@ -26,7 +26,7 @@ def word_starts(tokenizer: keras_hub.tokenizers.Tokenizer) -> np.ndarray:
             `tfeff.data.RobertaTokenizer`.
 
     Returns:
-        [V] bool, false for a token that the tokenizer has behind its pieces.
+        [V] bool.
 
     Raises:
         TypeError: if the tokenizer is of another kind.
@@ -44,8 +44,8 @@ def word_starts(tokenizer: keras_hub.tokenizers.Tokenizer) -> np.ndarray:
     ```
     """
     if isinstance(tokenizer, keras_hub.tokenizers.SentencePieceTokenizer):
-        pieces = ModelProto.FromString(tokenizer.proto).pieces
-        starts = [piece.piece.startswith("▁") for piece in pieces]
+        # Not of the model's own pieces: KerasHub's XLMRobertaTokenizer has other ids.
+        starts = [piece.startswith(SPACE) for piece in tokenizer.get_vocabulary()]
     elif isinstance(tokenizer, RobertaTokenizer):
         starts = [piece[:1].isspace() for piece in tokenizer.piece_bytes()]
     elif isinstance(tokenizer, keras_hub.tokenizers.WordPieceTokenizer):
@@ -62,9 +62,7 @@ def word_starts(tokenizer: keras_hub.tokenizers.Tokenizer) -> np.ndarray:
             "`tokenizer` must have pieces that begin a word. Received: a tokenizer "
             f"with {len(starts)} pieces, none of which does"
         )
-    # KerasHub's DebertaV3Tokenizer has its mask token behind SentencePiece's pieces.
-    behind = tokenizer.vocabulary_size() - len(starts)
-    return np.array(starts + [False] * behind)
+    return np.array(starts)
 
 
 def words(token_ids: tf.Tensor, special: tf.Tensor, starts: np.ndarray) -> tf.Tensor:
