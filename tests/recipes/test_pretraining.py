@@ -316,6 +316,37 @@ def test_too_few_documents_to_hold_some_out(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(
+    ("objective", "masking"),
+    [
+        ("masked_lm", "whole_word"),
+        pytest.param("sentence_order", "ngram", marks=pytest.mark.slow),
+    ],
+)
+def test_words_that_are_all_too_long_are_refused(tmp_path, objective, masking):
+    """Text without spaces is one word a sequence, which no budget is enough for."""
+    draws = random.Random(0)
+    characters = [chr(code) for code in range(0x4E00, 0x4E00 + 40)]
+    text = ["".join(draws.choices(characters, k=60)) for _ in range(60)]
+    (tmp_path / "text.txt").write_text("\n\n".join(text), encoding="utf-8")
+    settings = PretrainSettings(
+        run_dir=str(tmp_path / "run"),
+        corpus=(str(tmp_path / "text.txt"),),
+        validation_fraction=0.3,
+        vocabulary_size=60,
+        sequence_length=24,
+        objective=objective,
+        masking=masking,
+        steps=1,
+        preset="bert_tiny",
+        override={"hidden_dim": 8, "num_heads": 2, "intermediate_dim": 8},
+    )
+    message = rf"^`masking` must be 'token' .*Received: masking='{masking}', mask_rate="
+    with pytest.raises(ValueError, match=message):
+        pretraining.pretrain(settings)
+    assert not (tmp_path / "run" / "checkpoints").exists()
+
+
 @dataclasses.dataclass(frozen=True)
 class LastTokens(tfeff.data.Examples):
     """Examples of a user's objective, which masks no share of the tokens."""

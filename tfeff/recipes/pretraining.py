@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import keras
+import tensorflow as tf
 
 import tfeff
 from tfeff.objectives.heads import heads_of
@@ -199,6 +200,8 @@ def run_pretraining(
             files=(*RUN_TOKENIZER, "cache"),
         )
         examples = objective(settings).examples
+        with tfeff.data.damage_named(valid):
+            _check_targets(settings, _valid_batches(settings, valid, tokenizer)())
         with (
             own_callbacks.of_training(
                 run.directory, settings.config(), run.is_chief
@@ -268,6 +271,27 @@ def _valid_batches(settings, valid, tokenizer):
         shuffle=False,
         repeat=False,
         tokenizer=tokenizer,
+    )
+
+
+def _check_targets(settings, batches):
+    """Raises where words or n-grams are masked and all are larger than the budget.
+
+    Most often the first batch has a target, and is all that is read.
+    """
+    if settings.masking == "token":
+        return
+    for _, _, weights in batches:
+        if isinstance(weights, dict):  # Pairs of sentences are targets, too.
+            weights = weights.get("masked_lm", 1.0)
+        if tf.reduce_any(weights > 0):
+            return
+    raise ValueError(
+        "`masking` must be 'token' for text in which no word fits into the share "
+        "`mask_rate` of a sequence's tokens, such as text without spaces: a model "
+        "would learn nothing. As the settings of `run_dir` are fixed, another folder "
+        f"is needed. Received: masking={settings.masking!r}, "
+        f"mask_rate={settings.mask_rate}, validation text without a token to predict"
     )
 
 
