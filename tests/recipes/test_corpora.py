@@ -23,6 +23,18 @@ def test_kinds_are_read_in_the_order_of_their_names(tmp_path):
     assert list(documents) == ["three", "four", "one", "two", "five"]
 
 
+def test_a_file_is_read_once_also_behind_others(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.txt").write_text("one")
+    (tmp_path / "b.txt").write_text("four")
+    for name in ("c.jsonl", "d.jsonl"):
+        (tmp_path / name).write_text('{"body": "two"}\n{"body": "two"}')
+    names = ["a.txt", "c.jsonl", "*.txt", "./c.jsonl", str(tmp_path / "a.txt")]
+    assert list(corpus(names, SETTINGS)) == ["one", "two", "two", "four"]
+    documents = list(corpus(["*.jsonl"], SETTINGS))  # Other files, of equal texts.
+    assert documents == ["two"] * 4
+
+
 @pytest.mark.parametrize("name", ["a.JSONL", "a.ndjson", "a.json"])
 def test_names_of_json_lines(tmp_path, name):
     (tmp_path / name).write_text('{"body": "three"}\n')

@@ -16,6 +16,8 @@ _TABLES = (".csv", ".tsv")
 def corpus(names: Sequence[str], settings, setting: str = "corpus") -> Corpus:
     """Documents by the names that the settings named `corpus` take, in their order.
 
+    A file that several names match is read once, at its first place.
+
     Args:
         names: the names.
         settings: they have `max_characters` and `text_field`.
@@ -39,7 +41,16 @@ def corpus(names: Sequence[str], settings, setting: str = "corpus") -> Corpus:
     }
     of_text = dict.fromkeys(("field", "column", "feature"), "text_field")
     with named_as(patterns=setting, **of_text):
-        return _joined(read[kind](group) for kind, group in groups)
+        documents = _joined(read[kind](group) for kind, group in groups)
+    return Corpus(_each_file_once(documents.parts))
+
+
+def _each_file_once(parts):
+    files = set()
+    for part in parts:
+        if part.file is None or part.file not in files:
+            files.add(part.file)
+            yield part
 
 
 def _kind(name):
@@ -56,7 +67,7 @@ def _kind(name):
 
 def _text_files(names):
     documents = tfeff.data.text_files(names)
-    for path, _ in documents.parts:
+    for path in (part.name for part in documents.parts):
         if _kind(path) != "text" or path.lower().removesuffix(".gz").endswith(_TABLES):
             raise ValueError(
                 "`patterns` must match text files, or JSON Lines (.jsonl) or Parquet "

@@ -38,6 +38,16 @@ def test_patterns_in_order_and_each_file_once(tmp_path):
     assert list(text_files(str(tmp_path / "[c].txt"))) == ["[c].txt"]
 
 
+def test_a_file_by_two_names_is_read_once(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b"):
+        write(tmp_path / f"{name}.txt", name)
+    names = ["b.txt", "./b.txt", tmp_path / "b.txt", "a.txt", f"../{tmp_path.name}/*"]
+    documents = text_files(names)
+    assert list(documents) == ["b", "a"]
+    assert [part.name for part in documents.parts] == ["b.txt", "a.txt"]
+
+
 def test_no_file_matches(tmp_path):
     write(tmp_path / "a.txt", "text")
     with pytest.raises(ValueError, match=r"must match files. Received: '.*\*\.md'"):

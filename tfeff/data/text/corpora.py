@@ -49,7 +49,8 @@ def text_files(patterns: str | os.PathLike | Sequence[str | os.PathLike]) -> Cor
     """
     paths = matching_files(patterns)
     return Corpus(
-        Part(path, functools.partial(_read, absolute(path), path)) for path in paths
+        Part(path, functools.partial(_read, absolute(path), path), absolute(path))
+        for path in paths
     )
 
 
@@ -181,8 +182,8 @@ def split(
 
     def side(validation: bool) -> Corpus:
         return Corpus(
-            Part(name, functools.partial(_side, read, limit, validation))
-            for name, read in parts_of(documents)
+            part._replace(read=functools.partial(_side, part.read, limit, validation))
+            for part in parts_of(documents)
         )
 
     return side(False), side(True)

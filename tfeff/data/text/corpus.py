@@ -18,6 +18,7 @@ class Part(NamedTuple):
 
     name: str  # of the file, for messages
     read: Callable[[], Iterator[str]]  # starts a reading; it can be pickled
+    file: str | None = None  # its absolute path or URL, if they are all of one file
 
 
 class Corpus:
@@ -40,7 +41,8 @@ def parts_of(documents: Iterable[str]) -> tuple[Part, ...]:
 def matching_files(patterns: str | os.PathLike | Sequence) -> list[str]:
     """Paths of the readable files that a path or glob, or a list of them, matches.
 
-    In the order of the patterns, those of one pattern by their names, each file once.
+    In the order of the patterns, those of one pattern by their names, each file once,
+    at its first place.
 
     Raises:
         ValueError: naming `patterns`, if one matches no file, or a file is empty or
@@ -49,7 +51,11 @@ def matching_files(patterns: str | os.PathLike | Sequence) -> list[str]:
     if isinstance(patterns, (str, os.PathLike)):
         patterns = [patterns]
     check_iterable("patterns", patterns, "a path or a list of paths")
-    paths = list(dict.fromkeys(p for pattern in patterns for p in _match(pattern)))
+    found: dict[str, str] = {}
+    for pattern in patterns:
+        for path in _match(pattern):
+            found.setdefault(absolute(path), path)
+    paths = list(found.values())
     if not paths:
         raise ValueError(f"`patterns` must not be empty. Received: {patterns=}")
     for path in paths:

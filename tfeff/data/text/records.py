@@ -65,9 +65,7 @@ def json_lines(
                     f"{near_miss(field, record)}"
                 )
             _field(record, field, path, number)
-    return Corpus(
-        _part(path, _read_json_lines, absolute(path), path, field) for path in paths
-    )
+    return Corpus(_file_part(path, _read_json_lines, field) for path in paths)
 
 
 def parquet(
@@ -124,9 +122,7 @@ def parquet(
             ) from error
         strings = [f.name for f in schema if _holds_strings(f.type)]
         _check_column(column, strings, schema.names, path)
-    return Corpus(
-        _part(path, _read_parquet, absolute(path), path, column) for path in paths
-    )
+    return Corpus(_file_part(path, _read_parquet, column) for path in paths)
 
 
 def hugging_face(dataset: Any, column: str = "text") -> Corpus:
@@ -172,6 +168,11 @@ def hugging_face(dataset: Any, column: str = "text") -> Corpus:
     names = list(next(iter(dataset), {})) if names is None else names
     _check_column(column, names, names, "the data set")
     return Corpus([_part("the data set", _read_examples, dataset, column)])
+
+
+def _file_part(path: str, read: Callable[..., Iterator[str]], field: str) -> Part:
+    file = absolute(path)
+    return _part(path, read, file, path, field)._replace(file=file)
 
 
 def _part(name: str, read: Callable[..., Iterator[str]], *arguments: Any) -> Part:
