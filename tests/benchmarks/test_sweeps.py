@@ -6,6 +6,7 @@ from absl.testing import flagsaver
 
 import tfeff
 from tests.benchmarks.scripts import cells, run
+from tests.subjects.files import copy_of
 
 # Hidden sizes that all of a sweep's numbers of heads and widths divide.
 WIDTHS = {"small": 64, "medium_small": 192, "base": 96, "large": 64}
@@ -109,7 +110,7 @@ def test_a_sweep_runs_once_and_is_reported(tmp_path):
     lines = tfeff.data.docstrings(["keras"], max_characters=60_000)
     text.write_text("\n\n".join(" ".join(t.split()) for t in lines), encoding="utf-8")
     arguments = ["--sweeps=blockbert_heads", "--only=12:0", "--only=10:2", "--seeds=0"]
-    arguments += [f"--corpus={text}", f"--validation={text}"]
+    arguments += [f"--corpus={text}", f"--validation={copy_of(text)}"]
     arguments += ["--layers=1", "--steps=4", f"--results={tmp_path / 'results'}"]
     for setting in ("sequence_length=16", "batch_size=2", "vocabulary_size=400"):
         arguments.append(f"--pretrain={setting}")

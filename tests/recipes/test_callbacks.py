@@ -6,6 +6,7 @@ import keras
 import pytest
 
 import tfeff
+from tests.subjects.files import copy_of
 from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tfeff.command import flags, main
 from tfeff.recipes import FinetuneSettings, PretrainSettings, finetune, pretrain
@@ -68,7 +69,7 @@ def small(folder, **settings):
     return dict(
         run_dir=str(folder / "run"),
         corpus=(str(folder / "text.txt"),),
-        validation=(str(folder / "text.txt"),),
+        validation=(copy_of(folder / "text.txt"),),
         tokenizer=str(folder / "tokenizer.spm"),
         vocabulary_size=60,
         sequence_length=12,

@@ -8,6 +8,7 @@ import pytest
 
 import tfeff
 from tests.checks import randomize
+from tests.subjects.files import copy_of
 from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tfeff.recipes import PretrainSettings, pretrain
 from tfeff.recipes.heads import PretrainedHeads
@@ -167,7 +168,7 @@ def run(run_dir, text, **settings):
     """A small run in this process; its losses on the text that it is trained on."""
     arguments = {
         "corpus": (text,),
-        "validation": (text,),
+        "validation": (copy_of(text),),
         "sequence_length": 16,
         "batch_size": 4,
         "steps": 4,

@@ -9,6 +9,7 @@ import pytest
 
 import tfeff
 from tests.convert.conversions import GOLDENS
+from tests.subjects.files import copy_of
 from tests.subjects.sentences import DOCUMENTS
 from tfeff.recipes import PretrainSettings, pretrain
 from tfeff.recipes.pretraining import make_model, settle
@@ -63,8 +64,9 @@ def text(tmp_path_factory):
 def run(run_dir, text, **settings):
     """A small run in this process; its losses on the text that it is trained on."""
     arguments = {
-        **dict(corpus=(text,), validation=(text,), sequence_length=12, batch_size=4),
-        **dict(steps=1, eval_every=1, warmup_steps=0, learning_rate=1e-12),
+        **dict(corpus=(text,), validation=(copy_of(text),)),
+        **dict(sequence_length=12, batch_size=4, steps=1, eval_every=1),
+        **dict(warmup_steps=0, learning_rate=1e-12),
     }
     pretrain(PretrainSettings(run_dir=str(run_dir), **(arguments | settings)))
     return json.loads((run_dir / "metrics.json").read_text())

@@ -7,7 +7,14 @@ import pyarrow.parquet
 import pytest
 
 from tests.subjects.sentences import tokenizer
-from tfeff.recipes.corpora import build_caches, corpus, split_corpus, train_tokenizer
+from tests.subjects.stores import make_store
+from tfeff.recipes.corpora import (
+    build_caches,
+    corpus,
+    split_corpus,
+    train_and_validation,
+    train_tokenizer,
+)
 
 SETTINGS = types.SimpleNamespace(max_characters=10_000, text_field="body")
 
@@ -33,6 +40,46 @@ def test_a_file_is_read_once_also_behind_others(tmp_path, monkeypatch):
     assert list(corpus(names, SETTINGS)) == ["one", "two", "two", "four"]
     documents = list(corpus(["*.jsonl"], SETTINGS))  # Other files, of equal texts.
     assert documents == ["two"] * 4
+
+
+def test_no_file_is_trained_on_and_validated_by(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.txt", "v.txt", "other.txt"):
+        (tmp_path / name).write_text(name)
+    (tmp_path / "link.txt").symlink_to("v.txt")
+
+    def texts(*validation):
+        return train_and_validation(
+            types.SimpleNamespace(
+                **vars(SETTINGS), corpus=("[av].txt",), validation=validation
+            )
+        )
+
+    for name in ("v.txt", "./v.txt", str(tmp_path / "v.txt"), "link.txt"):
+        message = rf"^`validation` must be of other .* Received: {name} in both"
+        with pytest.raises(ValueError, match=message):
+            texts("other.txt", name)
+    train, validation = texts("other.txt")
+    assert (list(train), list(validation)) == (["a.txt", "v.txt"], ["other.txt"])
+
+
+def test_a_url_is_in_no_two_texts(tmp_path, monkeypatch):
+    make_store(tmp_path / "store", monkeypatch)
+    (tmp_path / "store" / "bucket").mkdir(parents=True)
+    for name in ("a.txt", "v.txt"):
+        (tmp_path / "store" / "bucket" / name).write_text(name)
+    settings = types.SimpleNamespace(
+        **vars(SETTINGS),
+        corpus=("store://bucket/a.txt", "store://bucket/v.txt"),
+        validation=("store://bucket/v.txt",),
+    )
+    with pytest.raises(ValueError, match="Received: store://bucket/v.txt in both"):
+        train_and_validation(settings)
+    settings.corpus = ("store://bucket/a.txt",)
+    assert [list(text) for text in train_and_validation(settings)] == [
+        ["a.txt"],
+        ["v.txt"],
+    ]
 
 
 @pytest.mark.parametrize("name", ["a.JSONL", "a.ndjson", "a.json"])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tfeff
+from tests.subjects.files import copy_of
 from tests.subjects.sentences import tokenizer
 from tfeff.command import main
 from tfeff.recipes import EvaluateSettings, PretrainSettings, evaluate, pretrain
@@ -19,7 +20,7 @@ TEXT = "Returns the sum of an array.\n\nA layer that adds its inputs."
 def small(run_dir, corpus, **settings):
     arguments = {
         "corpus": (corpus,),
-        "validation": (corpus,),
+        "validation": (copy_of(corpus),),
         "vocabulary_size": 400,
         "sequence_length": 24,
         "batch_size": 2,

@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 import tfeff
+from tests.subjects.files import copy_of
 from tests.subjects.sentences import DOCUMENTS
 from tfeff.recipes import (
     EvaluateSettings,
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.slow
 def settings(run_dir, corpus, **changes):
     arguments = {
         "corpus": (corpus,),
-        "validation": (corpus,),
+        "validation": (copy_of(corpus),),
         "tokenizer_kind": "wordpiece",
         "vocabulary_size": 400,
         "masking": "whole_word",

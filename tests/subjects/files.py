@@ -1,5 +1,7 @@
 """Files of folders: what they hold, and damage."""
 
+import os
+import shutil
 from pathlib import Path
 
 import h5py
@@ -9,6 +11,11 @@ def contents(folder) -> dict[str, bytes]:
     """The files in and below a folder by their names in it."""
     paths = [path for path in Path(folder).rglob("*") if path.is_file()]
     return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
+def copy_of(path) -> str:
+    """A copy beside the file, such as a text to validate by that is trained on."""
+    return shutil.copyfile(path, os.path.join(os.path.dirname(path), "copy.txt"))
 
 
 def flip_bit(path, index, bit=0):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import tfeff
 from tfeff.data.text.corpus import Corpus, parts_of
 from tfeff.recipes.naming import named_as
+from tfeff.utils.checks import is_url
 
 # To train on, and to validate by.
 CACHES = ("train", "validation")
@@ -114,13 +115,30 @@ def train_and_validation(settings):
 
     Args:
         settings: as of `split_corpus`; they have `corpus` and `validation`, too.
+
+    Raises:
+        ValueError: if a file is in both.
     """
     if not settings.validation:
         return split_corpus(settings.corpus, settings)
-    return tuple(
+    train, validation = (
         corpus(getattr(settings, name), settings, name)
         for name in ("corpus", "validation")
     )
+    trained = {_real_file(part) for part in train.parts} - {None}
+    for part in validation.parts:
+        if _real_file(part) in trained:
+            raise ValueError(
+                "`validation` must be of other files than `corpus`, whose documents "
+                f"are trained on. Received: {part.name} in both"
+            )
+    return train, validation
+
+
+def _real_file(part):
+    """The file of a part, behind all links; `None` of other documents."""
+    is_local = part.file is not None and not is_url(part.file)
+    return os.path.realpath(part.file) if is_local else part.file
 
 
 def given_tokenizer(settings):

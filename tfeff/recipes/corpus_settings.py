@@ -21,7 +21,7 @@ class CorpusSettings(Settings):
     corpus: tuple[str, ...] = setting(CORPUS_HELP, ("docstrings",))
     text_field: str = setting(TEXT_FIELD_HELP, "text")
     validation: tuple[str, ...] = setting(
-        "Like the corpus; by default a part of it.", ()
+        "Like the corpus, of other files; by default a part of it.", ()
     )
     validation_fraction: float = setting(
         "Documents held out of the corpus.", 0.02, above=0.0, below=1.0
