@@ -27,6 +27,20 @@ def test_blank_lines_separate_documents(tmp_path):
     assert list(documents) == expected  # again
 
 
+def test_carriage_returns_end_lines_where_no_line_feed_does(tmp_path):
+    path = write(tmp_path / "old.txt", "\ufeffOne,\rtwo lines.\r\rÜber \r \rlast\r")
+    assert list(text_files(path)) == ["One,\ntwo lines.", "Über", "last"]
+    compressed = tmp_path / "old.txt.gz"
+    compressed.write_bytes(gzip.compress(path.read_bytes()))
+    assert list(text_files(compressed)) == list(text_files(path))
+    for text in ("One\rline.\n", "One.\n\nAnother\rline."):
+        documents = list(text_files(write(tmp_path / "new.txt", text)))
+        assert documents == text.strip().split("\n\n")
+    damaged = write(tmp_path / "bad.txt", b"good\r\rbad: \xff")
+    with pytest.raises(ValueError, match=r"0xff at offset 11 "):
+        list(text_files(damaged))
+
+
 def test_patterns_in_order_and_each_file_once(tmp_path):
     (tmp_path / "deep").mkdir()
     for name in ("b.txt", "a.txt", "[c].txt", "deep/d.txt"):

@@ -20,10 +20,11 @@ from tfeff.utils.checks import check_fraction
 def text_files(patterns: str | os.PathLike | Sequence[str | os.PathLike]) -> Corpus:
     """Documents from UTF-8 text files.
 
-    Blank lines separate documents; line breaks within a document are kept. Files whose
-    names end in `.gz` are decompressed. They are read in the order of the patterns,
-    those of one pattern in the order of their names, each file once and line by line,
-    so that a corpus may be larger than memory.
+    Blank lines separate documents; line breaks within a document are kept. Carriage
+    returns end lines in a file that has no line feed. Files whose names end in `.gz`
+    are decompressed. They are read in the order of the patterns, those of one pattern
+    in the order of their names, each file once and line by line, so that a corpus may
+    be larger than memory.
 
     Args:
         patterns: a path or a glob (`**` descends into folders), or a list of them. URLs

@@ -77,6 +77,8 @@ def matching_files(patterns: str | os.PathLike | Sequence) -> list[str]:
 def read_lines(absolute_path: str, path: str) -> Iterator[bytes]:
     """The lines of a file, decompressed if its name ends in `.gz`.
 
+    In a file without a line feed, carriage returns end lines.
+
     Args:
         absolute_path: the file.
         path: its name in messages.
@@ -91,8 +93,10 @@ def read_lines(absolute_path: str, path: str) -> Iterator[bytes]:
             file = stack.enter_context(gzip.open(file))
         try:
             for line in file:
-                number += 1
-                yield line
+                is_whole_file = not number and not line.endswith(b"\n")
+                for part in line.splitlines(True) if is_whole_file else [line]:
+                    number += 1
+                    yield part
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise ValueError(
                 f"The file {path} is damaged behind line {number}: {error}"
