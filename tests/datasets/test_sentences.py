@@ -65,7 +65,12 @@ def test_texts(tmp_path):
         ("a.tsv", "anchor\tpositive\na\t ", "line 2: must have no empty text"),
         ("a.jsonl", '{"text": "a"}\n{', "line 2: must be JSON"),
         ("a.jsonl", '{"txt": "a"}', r"line 1: must have 'text'.*\['txt'\]"),
-        ("a.jsonl", '{"text": 3}', "line 1: must be strings. Received: 3"),
+        ("a.jsonl", '{"text": 3}', "line 1, 'text': must be a string. Received: 3"),
+        (
+            "a.jsonl",
+            '{"text": "a"}\n{"text": "good \\ud83d"}',
+            r"line 2, 'text': must be Unicode text. Received: 'good \\ud83d'",
+        ),
         (
             "a.jsonl",
             '{"text": "a"}\n\n{"anchor": "a", "positive": "b"}',

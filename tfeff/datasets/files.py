@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
-from tfeff.utils.checks import closest
+from tfeff.utils.checks import closest, has_surrogate
 
 _KINDS = {str: "a string", int: "an integer", list: "a list", dict: "an object"}
 
@@ -100,7 +100,7 @@ def checked(value: Any, kind: type[Any], where: str) -> Any:
     """Returns `value` if it is of type `kind`, else raises."""
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise ValueError(f"{where}: must be {_KINDS[kind]}. Received: {value!r:.80}")
-    if kind is str and any("\ud800" <= c <= "\udfff" for c in value):
+    if kind is str and has_surrogate(value):
         raise ValueError(f"{where}: must be Unicode text. Received: {value!a:.80}")
     return value
 

@@ -3,7 +3,7 @@
 import os
 
 from tfeff.data.finetuning.examples import SentenceExamples
-from tfeff.datasets.files import json_lines, lines, malformed
+from tfeff.datasets.files import field, json_lines, lines, malformed
 from tfeff.storage.arguments import READ, paths
 from tfeff.utils.checks import check_path
 
@@ -99,11 +99,7 @@ def _json_rows(path):
                 f"{where}: must have {list(first)}, as the first line. "
                 f"Received: {list(record)}"
             )
-        row = tuple(record[column] for column in columns)
-        for text in row:
-            if not isinstance(text, str):
-                raise ValueError(f"{where}: must be strings. Received: {text!r:.80}")
-        yield where, row
+        yield where, tuple(field(record, column, str, where) for column in columns)
 
 
 def _columns(names):

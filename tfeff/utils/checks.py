@@ -100,10 +100,25 @@ def check_fraction(name: str, value: Any) -> float:
 
 
 def check_string(name: str, value: Any) -> str:
-    """Returns `value` if it is a string, else raises."""
+    """Returns `value` if it is a string of Unicode text, else raises."""
     if not isinstance(value, str):
         raise TypeError(f"`{name}` must be a string. Received: {name}={value!r:.80}")
+    if has_surrogate(value):
+        raise ValueError(
+            f"`{name}` must be Unicode text. Received: {name}={value!a:.80}"
+        )
     return value
+
+
+def has_surrogate(text: str) -> bool:
+    """Whether a string has half a character, which no encoding can write."""
+    if text.isascii():
+        return False
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def check_callable(name: str, value: Any) -> Any:

@@ -51,6 +51,23 @@ class Frame(list):
         raise KeyError(name)
 
 
+@pytest.mark.parametrize(
+    ("make", "given", "name", "value", "end"),
+    [
+        (TextExamples, TEXTS, "first", ("ä", "b\ud800"), r"'b\\ud800' at 1"),
+        (TextExamples, TEXTS, "label_names", ("a", "\udfff"), "at 1"),
+        (ChoiceExamples, CHOICES, "options", (("a", "\ud83d"),), "at 0"),
+        (TokenExamples, WORDS, "words", (("a", "\ud83d"),), "at 0"),
+        (SentenceExamples, {}, "rows", (("a",), ("\ud83d",)), "at 1"),
+        (Question, QUESTION, "question", "\ud83d", r"question='\\ud83d'"),
+        (Question, QUESTION, "answers", ("\ud83d",), "at 0"),
+    ],
+)
+def test_half_characters_are_named(make, given, name, value, end):
+    with pytest.raises(ValueError, match=rf"^`{name}` must be Unicode text.* {end}$"):
+        make(**given | {name: value})
+
+
 @pytest.mark.parametrize("column", [list, np.array, Frame])
 def test_columns_of_any_kind_are_tuples(column):
     examples = TextExamples(

@@ -7,6 +7,7 @@ import numpy as np
 
 from tfeff.data.arrays import as_array, check_all, check_one_axis
 from tfeff.data.integers import check_int32
+from tfeff.utils.checks import has_surrogate
 
 # A string is no column of its letters; a set has no order, so its texts would get
 # other texts' labels.
@@ -32,6 +33,7 @@ def check_texts(name: str, values: Any) -> tuple[str, ...]:
                 f"`{name}` must be a sequence of strings. "
                 f"Received: {text!r:.80} at {index}"
             )
+        _check_unicode(name, text, index)
     return texts
 
 
@@ -46,8 +48,17 @@ def check_rows(name: str, values: Any) -> tuple[tuple[str, ...], ...]:
                 f"`{name}` must hold sequences of strings. "
                 f"Received: {value!r:.80} at {index}"
             )
+        for text in row:
+            _check_unicode(name, text, index)
         rows.append(row)
     return tuple(rows)
+
+
+def _check_unicode(name, text, index):
+    if has_surrogate(text):
+        raise ValueError(
+            f"`{name}` must be Unicode text. Received: {text!a:.80} at {index}"
+        )
 
 
 def check_label_names(values: Any) -> tuple[str, ...]:

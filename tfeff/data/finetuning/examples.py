@@ -55,7 +55,8 @@ class TextExamples(_Sampled):
 
     Raises:
         ValueError: if the columns are not equally long, a label is no index of
-            `label_names`, a rating is not finite, or names of labels repeat.
+            `label_names`, a rating is not finite, names of labels repeat, or a text
+            has half a character (a lone surrogate).
         TypeError: if a column is no sequence, such as a string or a set, a text is no
             string, or labels are no integers, ratings no numbers.
 
@@ -115,7 +116,7 @@ class ChoiceExamples(_Sampled):
     Raises:
         ValueError: if the columns are not equally long, the questions do not have
             equally many options, at least one, a label is no index of `label_names` and
-            of the options, or names of labels repeat.
+            of the options, names of labels repeat, or a text has half a character.
         TypeError: if a column or the options of a question are no sequence, such as a
             string or a set, a text is no string, or labels are no integers.
 
@@ -177,8 +178,8 @@ class TokenExamples(_Sampled):
 
     Raises:
         ValueError: if the columns are not equally long, a sentence has another number
-            of labels than of words, or none, a word is empty, a label is no index of
-            `label_names`, or names of labels repeat.
+            of labels than of words, or none, a word is empty or has half a character, a
+            label is no index of `label_names`, or names of labels repeat.
         TypeError: if a column or a sentence is no sequence, such as a string or a set,
             a word is no string, or labels are no integers.
 
@@ -237,8 +238,8 @@ class SentenceExamples(_Sampled):
 
     Raises:
         TypeError: if a row is no sequence of strings.
-        ValueError: if there are no rows, they are not of one size, a text is empty, or
-            a row has the same text twice.
+        ValueError: if there are no rows, they are not of one size, a text is empty or
+            has half a character, or a row has the same text twice.
 
     Example: see `sentence_features`.
     """
@@ -287,7 +288,8 @@ class Question:
         spans: (start, end) of answers in the passage, in characters, end exclusive.
 
     Raises:
-        ValueError: if a span is empty or not within the passage.
+        ValueError: if a span is empty or not within the passage, or a text has half a
+            character.
         TypeError: if a text is no string, answers are no sequence of strings, such as a
             string alone, or spans no pairs of integers.
 
