@@ -221,6 +221,10 @@ RTE = ["index", "sentence1", "sentence2", "label"]
             r"line 1: must name the column 'label' once. Received: \['index'",
         ),
         (
+            rows([*RTE, "index"], ["0", "A", "B", "entailment", "1"]),
+            r"line 1: must name the column 'index' once. Received: \['index'",
+        ),
+        (
             rows(RTE, ["0", "A", "B", "entailment"], ["1", "A", "entailment"]),
             r"dev\.tsv, line 3: must have 4 columns. Received: 3",
         ),

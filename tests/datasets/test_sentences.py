@@ -60,6 +60,11 @@ def test_texts(tmp_path):
         ("a.txt", "", "a.txt.*must hold text"),
         ("a.tsv", "anchor\tpositive\n", "a.tsv must hold texts"),
         ("a.tsv", "one\ttwo\na\tb", r"a.tsv, line 1: must name.*'anchor'.*\['one'"),
+        (
+            "a.tsv",
+            "anchor\tpositive\tanchor\na\tb\tc",
+            r"line 1: must name the column 'anchor' once. Received: \['anchor', 'posi",
+        ),
         ("a.tsv", "anchor\tpositive\na\tb\nc", "line 3: must have 2 columns"),
         ("a.tsv", "anchor\tpositive\na\tb\nc\tc", "line 3: must have different texts"),
         ("a.tsv", "anchor\tpositive\na\t ", "line 2: must have no empty text"),

@@ -78,6 +78,10 @@ def _table_rows(path):
     columns = _columns(header)
     if columns is None:
         raise malformed(path, number, f"must name the columns {_KNOWN}", str(header))
+    for column in columns:
+        if header.count(column) > 1:
+            expected = f"must name the column {column!r} once"
+            raise malformed(path, number, expected, str(header))
     indices = [header.index(column) for column in columns]
     for number, line in rows:
         cells = line.split("\t")

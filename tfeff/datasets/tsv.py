@@ -121,8 +121,9 @@ def read_tsv(
         The texts, labels and ids: the column `index` or `id`, or numbers from 0.
 
     Raises:
-        ValueError: if the file is missing or empty, lacks a column, or has a malformed
-            line or an unknown label; the message has the file and the line.
+        ValueError: if the file is missing or empty, lacks a column or names one of
+            those twice, or has a malformed line or an unknown label; the message has
+            the file and the line.
 
     Example:
     ```python
@@ -155,7 +156,8 @@ def read_tsv(
             raise ValueError(f"`header` must name {sorted(needed)}. Received: {names}")
     labelled = label in names or not label_optional
     hint = f" Without the column {label!r} the file is read, too." * label_optional
-    for column in (*texts, *[label] * labelled):
+    id_column = next((name for name in ("index", "id") if name in names), None)
+    for column in (*texts, *[label] * labelled, *[id_column] * (id_column is not None)):
         if names.count(column) != 1:
             expected = f"must name the column {column!r}{' once' * (column in names)}"
             near = "" if column in names else near_miss(column, names)
@@ -164,7 +166,7 @@ def read_tsv(
             raise malformed(path, 1, expected, f"{names}.{near}")
     text_indices = [names.index(column) for column in texts]
     label_index = names.index(label) if labelled else -1
-    id_index = next((names.index(c) for c in ("index", "id") if c in names), None)
+    id_index = None if id_column is None else names.index(id_column)
 
     found, labels, skipped = [], [], []
     ids: list[str] = []
