@@ -142,6 +142,9 @@ def test_blank_texts_and_those_that_look_quoted_are_errors(tmp_path):
         rte += [["0", "a", cell, "entailment"]]
         write(tmp_path / "RTE" / "dev.tsv", rows(*rte))
         assert datasets.get("RTE").read("dev", tmp_path).second == (cell,)
+    write(path, rows(head, *fine, [" ", "", ""]))
+    with pytest.raises(ValueError, match="line 5: must hold a text in the column 're"):
+        weather().read("train", tmp_path)
     with pytest.raises(TypeError, match="`any_text` must be True or False"):
         weather(any_text="no")
 

@@ -164,6 +164,9 @@ def test_blank_lines_shift_no_ids(tmp_path):
     examples = get("SST-2").read("test", tmp_path)
     assert examples.first == ("a", "b", "", "c")
     assert examples.ids == ("0", "1", "2", "3")
+    write(path, "sentence\tnote\na\tx\n\t\n\t \n\n \n")  # Blank cells at the end, too.
+    examples = get("SST-2").read("test", tmp_path)
+    assert (examples.first, examples.ids) == (("a", "", ""), ("0", "1", "2"))
 
 
 def test_microsofts_training_part_needs_its_ids(tmp_path):

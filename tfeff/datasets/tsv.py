@@ -171,7 +171,7 @@ def read_tsv(
     found, labels, skipped = [], [], []
     ids: list[str] = []
     for number, line in rows:
-        if not line.strip() and "\t" not in line:
+        if _is_blank((number, line)):
             if len(names) == 1:  # An example, whose number its prediction needs.
                 raise malformed(path, number, "must hold a text", "a blank line")
             continue
@@ -216,7 +216,9 @@ def _without_blank_ends(numbered):
 
 
 def _is_blank(numbered):
-    return not numbered[1].strip()
+    """Whether a line is blank, which a row of blank cells is not."""
+    _, line = numbered
+    return not line.strip() and "\t" not in line
 
 
 def _problem(row):
