@@ -223,6 +223,28 @@ def test_a_part_that_overflows_skips_the_update(strategy, parts):
         np.testing.assert_array_equal(new, old)
 
 
+def test_scales_of_float8_are_those_of_the_whole_batch():
+    """Keras gives their new values in place of gradients, which are not to be added."""
+
+    def scales(steps):
+        keras.utils.set_random_seed(0)
+        x = keras.Input((4,))
+        hidden = keras.layers.Dense(8, activation="tanh")(x)
+        model = DistributedModel(x, keras.layers.Dense(1)(hidden)[:, 0])
+        model.quantize("float8")
+        model.compile(AdamW(1e-3), GlobalMeanSquaredError(), accumulation_steps=steps)
+        rows = np.random.default_rng(0).normal(size=(3, 8, 5)).astype("float32")
+        dataset = tf.data.Dataset.from_tensor_slices((rows[..., :4], rows[..., 4]))
+        model.fit(dataset.repeat(2), verbose=0)
+        weights = model.trainable_weights
+        return [weight.numpy() for weight in weights if weight.overwrite_with_gradient]
+
+    expected, found = scales(1), scales(PARTS)
+    assert len(expected) == 12
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=0.01)
+
+
 def test_weights_that_the_loss_does_not_reach_stay(recwarn):
     x = keras.Input((2,))
     used, unused = keras.layers.Dense(1), keras.layers.Dense(1)

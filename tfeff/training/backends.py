@@ -59,8 +59,8 @@ def _on_tensorflow(model, num_parts, data):
         gradients = tape.gradient(scaled, weights)
         unconnected.update(i for i, g in enumerate(gradients) if g is None)
         sums = [
-            total if gradient is None else total + tf.cast(gradient, total.dtype)
-            for total, gradient in zip(sums, gradients, strict=True)
+            total if g is None else _added(weight, total, tf.cast(g, total.dtype))
+            for weight, total, g in zip(weights, sums, gradients, strict=True)
         ]
         measure_part(model, part, outputs)
         return index + 1, loss + tf.cast(of_part, loss.dtype), sums
@@ -84,6 +84,20 @@ def _on_tensorflow(model, num_parts, data):
     return model.get_metrics_result()
 
 
+def _added(weight, total, gradient):
+    """What the gradients of parts come to with one more; `total` is None at first.
+
+    Keras gives float8's scales and histories of largest values in place of their
+    gradients: the parts make these from the same old ones, and the largest values are
+    those of the whole batch.
+    """
+    if total is None:
+        return gradient
+    if weight.overwrite_with_gradient:
+        return keras.ops.maximum(total, gradient)
+    return total + gradient
+
+
 def _part(parts, index):
     return keras.tree.map_structure(lambda value: value[index], parts)
 
@@ -103,7 +117,7 @@ def _on_torch(model, num_parts, data):
             for i, gradient in enumerate(gradients):
                 if gradient is not None:
                     gradient = keras.ops.cast(gradient, sum_dtype(gradient.dtype))
-                    sums[i] = gradient if sums[i] is None else sums[i] + gradient
+                    sums[i] = _added(weights[i], sums[i], gradient)
             loss = loss + keras.ops.cast(of_part, "float32")
             measure_part(model, part, outputs)
     with torch.no_grad():
@@ -147,7 +161,12 @@ def _on_jax(model, num_parts, state, data):
         gradients, (of_part, outputs, others, metrics) = jax.grad(
             loss_and_others, has_aux=True
         )(trainable, others, metrics, part)
-        sums = [x + y.astype(x.dtype) for x, y in zip(sums, gradients, strict=True)]
+        sums = [
+            _added(weight, total, gradient.astype(total.dtype))
+            for weight, total, gradient in zip(
+                model.trainable_variables, sums, gradients, strict=True
+            )
+        ]
         _, state = run(lambda: measure_part(model, part, outputs), others, metrics)
         return (sums, loss + of_part.astype(loss.dtype), *state), None
 
