@@ -245,6 +245,23 @@ def test_scales_of_float8_are_those_of_the_whole_batch():
         np.testing.assert_allclose(one, other, rtol=0.01)
 
 
+def test_a_smaller_last_batch_weighs_as_much_as_it_has_rows():
+    def loss(steps):
+        keras.utils.set_random_seed(0)
+        x = keras.Input((4,))
+        model = DistributedModel(x, keras.layers.Dense(1)(x)[:, 0])
+        model.compile(
+            keras.optimizers.SGD(0.0),
+            GlobalMeanSquaredError(),
+            accumulation_steps=steps,
+        )
+        rows = np.random.default_rng(0).normal(size=(10, 5)).astype("float32")
+        fit = {"batch_size": 8, "shuffle": False, "verbose": 0}
+        return model.fit(rows[:, :4], rows[:, 4], **fit).history["loss"]
+
+    assert loss(PARTS) == pytest.approx(loss(1), rel=1e-6)
+
+
 def test_weights_that_the_loss_does_not_reach_stay(recwarn):
     x = keras.Input((2,))
     used, unused = keras.layers.Dense(1), keras.layers.Dense(1)

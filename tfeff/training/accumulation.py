@@ -79,12 +79,16 @@ def measure_part(model: keras.Model, part: dict, outputs) -> None:
     )
 
 
-def report_loss(model: keras.Model, loss) -> None:
-    """Updates the metric that is the mean of losses by the loss of a whole batch."""
+def report_loss(model: keras.Model, loss, parts: dict) -> None:
+    """Updates the metric that is the mean of losses by the loss of a whole batch.
+
+    As in Keras' own steps, a batch weighs as much as it has rows.
+    """
+    num_parts, rows = ops.shape(keras.tree.flatten(parts["x"])[0])[:2]
     for metric in model.metrics:
         if metric.name == "loss":
             # The replicas' losses add up to it.
-            metric.update_state(loss * num_replicas(model))
+            metric.update_state(loss * num_replicas(model), num_parts * rows)
 
 
 def sum_dtype(dtype) -> str:

@@ -75,7 +75,7 @@ def _on_tensorflow(model, num_parts, data):
         ),
         parallel_iterations=1,
     )
-    report_loss(model, loss)
+    report_loss(model, loss, parts)
     gradients = [
         None if index in unconnected else tf.cast(total, weight.dtype)
         for index, (weight, total) in enumerate(zip(weights, sums, strict=True))
@@ -121,7 +121,7 @@ def _on_torch(model, num_parts, data):
             loss = loss + keras.ops.cast(of_part, "float32")
             measure_part(model, part, outputs)
     with torch.no_grad():
-        report_loss(model, loss)
+        report_loss(model, loss, parts)
         gradients = [
             None if total is None else keras.ops.cast(total, weight.dtype)
             for weight, total in zip(weights, sums, strict=True)
@@ -179,7 +179,7 @@ def _on_jax(model, num_parts, state, data):
     )
 
     def report():
-        report_loss(model, loss)
+        report_loss(model, loss, parts)
         return model.get_metrics_result()
 
     logs, (others, metrics) = run(report, others, metrics)
