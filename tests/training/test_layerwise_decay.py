@@ -102,6 +102,24 @@ def test_shared_weights_count_for_their_highest_layer():
     assert factors[table] == 0.5**2
 
 
+def test_adapters_that_come_after_compile_have_the_rates_of_their_layers():
+    def trained(is_compiled_after):
+        keras.utils.set_random_seed(0)
+        model = model_of()
+        if is_compiled_after:
+            model.encoder.enable_lora(2)
+            model.compile(optimizer=AdamW(1e-2, layer_decay=DECAY))
+        else:
+            model.compile(optimizer=AdamW(1e-2, layer_decay=DECAY))
+            model.encoder.enable_lora(2)
+        inputs, labels, weights = next(iter(masked_lm_batches(batches=1)))
+        model.train_on_batch(inputs, labels, sample_weight=weights)
+        return [w.numpy() for w in model.encoder.trainable_weights]
+
+    for found, expected in zip(trained(False), trained(True), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
 @pytest.mark.slow
 def test_half_precision_scales_the_loss_and_keeps_the_rates():
     model = model_of(dict(dtype="mixed_float16"))

@@ -100,7 +100,8 @@ def save_lora(model: Encoder | Objective, path: str | os.PathLike) -> None:
 def load_lora(model: Encoder | Objective, path: str | os.PathLike) -> None:
     """Gives a model the adapters, and the heads, that `save_lora` wrote.
 
-    Training can go on from them; `tfeff.encoders.merge_lora` makes them part of the
+    Training can go on from them; the model must be compiled after this, or again, as
+    after `enable_lora`. `tfeff.encoders.merge_lora` makes them part of the
     weights.
 
     Args:

@@ -1,6 +1,7 @@
 import inspect
 import numbers
-from collections.abc import Mapping
+import weakref
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
@@ -99,6 +100,7 @@ class AdamW(OpenAdamW):
         super().__init__(*args, **kwargs)
         self.layer_decay = layer_decay
         self.bias_correction = check_bool("bias_correction", bias_correction)
+        self._encoder: Callable = lambda: None
         self._factors: dict[str, float] | None = None
         self._excluded: dict[str, list] = {}
         self._excluded_keys: set[str] = set()
@@ -173,9 +175,12 @@ class AdamW(OpenAdamW):
 
         Args:
             encoder: a `tfeff.encoders.Encoder`. Weights that are not its own get
-                the whole rate.
+                the whole rate. Its own are those of the first step, also adapters
+                that it has got by then.
         """
         if self.layer_decay is not None:
+            # A strong reference would make the encoder a part of the optimizer.
+            self._encoder = weakref.ref(encoder)
             factors = rate_factors(encoder, self.layer_decay)
             self._factors = {self.variable_key(weight): f for weight, f in factors}
 
@@ -186,6 +191,8 @@ class AdamW(OpenAdamW):
                 "the optimizer, or call `set_encoder`. "
                 f"Received: layer_decay={self.layer_decay} without an encoder"
             )
+        if (encoder := self._encoder()) is not None:
+            self.set_encoder(encoder)  # It may have adapters since.
         self._exclude(variables, self._excluded_among(variables))
         super().build(variables)
 
