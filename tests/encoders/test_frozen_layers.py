@@ -6,7 +6,7 @@ import pytest
 
 from tests.subjects.distillation import make_encoder
 from tests.subjects.objectives import batches, make_model
-from tfeff.encoders import Encoder, disable_heads, extend_length
+from tfeff.encoders import Encoder, disable_heads, extend_length, merge_lora
 from tfeff.tasks import Classifier
 from tfeff.training import double_depth, load_checkpoint, save_checkpoint
 
@@ -121,6 +121,16 @@ def test_a_head_alone(tmp_path):
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
     assert trainable(loaded) == trainable(model)
+
+
+def test_a_frozen_head_stays_so_where_adapters_are_merged():
+    model = Classifier(make_encoder(), 2)
+    model.encoder.enable_lora(2)
+    model.get_layer("pooler").trainable = False
+    merged = merge_lora(model)
+    assert not merged.get_layer("pooler").trainable
+    assert all(weight.trainable for weight in merged.encoder.weights)
+    assert merged.layers[-1].trainable
 
 
 def test_it_cannot_grow():

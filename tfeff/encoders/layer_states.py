@@ -23,8 +23,8 @@ def layer_states(model: keras.Model) -> dict:
     Returns:
         Dict of `quantized_layers`, the serialized `keras.quantizers.QuantizationConfig`
         by the layer's path, and of `frozen_layers`, the paths of layers that are not
-        trainable in a model without adapters of which others are, even if the model
-        itself is not; without those that are empty.
+        trainable in a model of which others are, even if the model itself is not, and
+        whose own layers have no adapters; without those that are empty.
     """
     quantized = {
         layer.path: keras.saving.serialize_keras_object(layer.quantization_config)
@@ -35,8 +35,10 @@ def layer_states(model: keras.Model) -> dict:
     }
     found: dict = {QUANTIZED: quantized} if quantized else {}
     # Layers with adapters are saved without them, to be trained as they are.
+    adapted = {id(layer) for layer in adapted_layers(model)}
+    has_adapters = any(id(layer) in adapted for layer in _own_layers(model))
     in_part = model.trainable or any(weight.trainable for weight in model.weights)
-    if in_part and not adapted_layers(model) and (frozen := _frozen(model)):
+    if in_part and not has_adapters and (frozen := _frozen(model)):
         found[FROZEN] = frozen
     return found
 
