@@ -4,11 +4,13 @@ import dataclasses
 import hashlib
 import json
 import os
+from collections import Counter
 from typing import Any
 
 import numpy as np
 import safetensors
 
+from tfeff.compat import sublayers
 from tfeff.encoders import Encoder
 from tfeff.encoders.adapters import adapted_projections, own_weights, projections
 from tfeff.encoders.encoder import encoder_of
@@ -39,10 +41,11 @@ def save_lora(model: Encoder | Objective, path: str | os.PathLike) -> None:
         path: file name that ends in `.safetensors`. A file of that name is replaced.
 
     Raises:
-        TypeError: if `model` is of another type.
+        TypeError: if `model` is of another type, such as a distillation, whose
+            `model.student` is one.
         ValueError: if it has no adapters, adapters of several ranks, adapters with a
-            `lora_alpha` that is not their rank, or one on an embedding; or if `path`
-            has another ending.
+            `lora_alpha` that is not their rank, or one on an embedding; if two weights
+            beside the encoder have one path; or if `path` has another ending.
         OSError: if the file cannot be written; what was there then still is.
 
     Example:
@@ -112,11 +115,12 @@ def load_lora(model: Encoder | Objective, path: str | os.PathLike) -> None:
         path: the file.
 
     Raises:
-        TypeError: if `model` is of another type.
+        TypeError: if `model` is of another type, as for `save_lora`.
         ValueError: if the file is missing or damaged, or lacks adapters that it names;
             if the model has other adapters, or none although the file has them for only
             some of the layers of a name; or if the frozen weights, the heads or their
-            settings are others. The model is then as it was.
+            settings are others, or two of their weights have one path. The model is
+            then as it was.
 
     Example: see `save_lora`.
     """
@@ -159,17 +163,36 @@ def load_lora(model: Encoder | Objective, path: str | os.PathLike) -> None:
 
 def _encoder(model):
     encoder = encoder_of(model)
-    if encoder is None:
+    if encoder is None or not _is_of_one(model):
         raise TypeError(
             "`model` must be a `tfeff.encoders.Encoder`, or an objective or a task of "
-            f"one. Received: model={model!r}"
+            "one; of a distillation, its `model.student`. "
+            f"Received: model={model!r}"
         )
     return encoder
 
 
+def _is_of_one(model):
+    """Whether a model has no encoder beside its own, such as a distillation's teacher.
+
+    The generator of an objective's encoder is a part of the objective.
+    """
+    encoders = [part for part in sublayers(model) if isinstance(part, Encoder)]
+    return isinstance(model, Objective) or len(encoders) == 1
+
+
 def _heads(model):
     """The weights of a model that are not its encoder's, by their paths."""
-    return {x.path: x for x in weights_beside(_encoder(model), model)}
+    weights = weights_beside(_encoder(model), model)
+    heads = {weight.path: weight for weight in weights}
+    if len(heads) < len(weights):
+        counts = Counter(weight.path for weight in weights)
+        raise ValueError(
+            "`model` must have weights beside its encoder that differ in their paths, "
+            "by which a file keeps them. Received: several of the paths "
+            f"{sorted(path for path, count in counts.items() if count > 1)}"
+        )
+    return heads
 
 
 def _settings(model):
