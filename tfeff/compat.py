@@ -7,6 +7,7 @@ there fails, its workaround can be removed. This module imports Keras alone.
 import contextlib
 import contextvars
 import weakref
+import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -20,7 +21,7 @@ from keras.src.backend import (
     in_symbolic_scope,
 )
 from keras.src.backend.common import global_state
-from keras.src.saving.saving_lib import get_attr_skipset
+from keras.src.saving.saving_lib import H5IOStore, get_attr_skipset
 
 
 def sublayers(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
@@ -316,6 +317,30 @@ class OpenAdamW(keras.optimizers.AdamW):
 def trained_variables(optimizer: keras.optimizers.Optimizer) -> list[keras.Variable]:
     """The variables that an optimizer was built for, in its order."""
     return optimizer._trainable_variables
+
+
+def frozen_alone(model: keras.Model) -> list[keras.Variable]:
+    """The weights that were frozen while the layer that has them trains.
+
+    Keras' public lists do not tell them apart from those that were made not to train.
+    """
+    return [
+        weight
+        for layer in sublayers(model)
+        if layer.trainable
+        for weight in layer._trainable_variables
+        if not weight.trainable
+    ]
+
+
+def num_saved(archive: zipfile.ZipFile) -> int:
+    """The number of variables of the optimizer in the archive of a saved model.
+
+    Keras only warns where it is not that of the loaded one, and skips them.
+    """
+    store = H5IOStore("model.weights.h5", archive=archive)
+    with contextlib.closing(store):
+        return len(store.get("optimizer").keys())
 
 
 def rate_of(optimizer: keras.optimizers.Optimizer) -> Any:

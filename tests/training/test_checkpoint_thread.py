@@ -215,6 +215,65 @@ def test_a_checkpoint_under_the_name_of_another_step_is_refused(model, tmp_path)
     load_checkpoint(str(tmp_path / "best.keras"))
 
 
+def make_layers():
+    return keras.Sequential(
+        [keras.Input((2,)), keras.layers.Dense(2), keras.layers.Dense(1)]
+    )
+
+
+def test_what_is_frozen_after_compile_is_refused_before_it_is_trained(tmp_path):
+    """The loaded optimizer would be for fewer weights, and begin anew."""
+    data = np.ones((4, 2)), np.ones((4, 1))
+
+    def fit(model):
+        callback = Checkpoints(str(tmp_path), 1)
+        model.fit(*data, 4, verbose=0, callbacks=[callback])
+
+    model = make_layers()
+    model.compile("adam", "mse")
+    model.fit(*data, 4, verbose=0)
+    model.layers[0].trainable = False
+    with pytest.raises(ValueError, match="compile again .*of 4 weights, 2 that train"):
+        fit(model)
+    assert not os.listdir(tmp_path)
+    model.compile("adam", "mse")
+    fit(model)
+    loaded = load_checkpoint(str(tmp_path / "step-00000001.keras"))
+    assert int(loaded.optimizer.iterations) == 1
+    assert len(loaded.trainable_weights) == 2
+
+
+def test_a_weight_that_is_frozen_alone_is_refused(tmp_path):
+    model = make_layers()
+    model.layers[0].kernel.trainable = False
+    model.compile("adam", "mse")
+    with pytest.raises(ValueError, match="freeze its layer.*Received: .*kernel, and"):
+        model.fit(
+            *(np.ones((4, 2)), np.ones((4, 1))),
+            verbose=0,
+            callbacks=[Checkpoints(str(tmp_path), 1)],
+        )
+
+
+def test_a_checkpoint_without_the_state_of_its_optimizer_is_named(tmp_path):
+    """As earlier versions wrote them; Keras only warns."""
+    model = make_layers()
+    model.compile("adam", "mse")
+    model.fit(np.ones((4, 2)), np.ones((4, 1)), verbose=0)
+    model.layers[0].trainable = False
+    checkpoints = Checkpoints(str(tmp_path), 1)
+    checkpoints.set_model(model)
+    checkpoints.save(1)
+    checkpoints.wait()
+    path = str(tmp_path / "step-00000001.keras")
+    with (
+        pytest.warns(UserWarning, match="Skipping variable loading"),
+        pytest.raises(ValueError, match="step-00000001.* 10 variables.* 6"),
+    ):
+        load_checkpoint(path)
+    load_checkpoint(path, compile=False)
+
+
 def test_notes_of_a_user_may_have_any_name(model, tmp_path):
     data = np.ones((4, 2)), np.ones((4, 1))
     callback = Checkpoints(str(tmp_path), 1, notes=lambda: {"step": "warm-up"})

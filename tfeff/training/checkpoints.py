@@ -10,12 +10,19 @@ from typing import Any
 
 import keras
 
-from tfeff.compat import ReadsCopies, sublayers
+from tfeff.compat import (
+    ReadsCopies,
+    frozen_alone,
+    num_saved,
+    sublayers,
+    trained_variables,
+)
 from tfeff.encoders.quantization import check_keeps_training
 from tfeff.layers.checks import check_model
 from tfeff.storage.arguments import READ, READ_WHOLE, REPLACE, paths
 from tfeff.storage.local import local_run
 from tfeff.training.background import Background
+from tfeff.training.loss_scale import unscaled
 from tfeff.utils.checks import (
     check_bool,
     check_callable,
@@ -102,7 +109,7 @@ def load_checkpoint(path: str, compile: bool = True) -> keras.Model:
     Raises:
         TypeError: if an argument has the wrong type.
         ValueError: if the file is missing, truncated or corrupted, or is a run's and
-            of another step than its name says.
+            of another step than its name says, or without the state of the optimizer.
         OSError: if the system refuses to read it.
 
     Example: see `save_checkpoint`.
@@ -121,12 +128,30 @@ def load_checkpoint(path: str, compile: bool = True) -> keras.Model:
                 "the one before it."
             )
     try:
-        return keras.models.load_model(path, compile=compile)
+        model = keras.models.load_model(path, compile=compile)
     except DAMAGE as error:
         raise_unreadable(error, path)
         raise ValueError(
             f"The checkpoint {path} cannot be loaded: {type(error).__name__}: {error}"
         ) from error
+    if compile and _STEP in notes:
+        _check_optimizer_is_loaded(model, path)
+    return model
+
+
+def _check_optimizer_is_loaded(model, path):
+    """Raises where Keras has skipped the optimizer's state, and only warned of it."""
+    optimizer = getattr(model, "optimizer", None)
+    found = len(getattr(optimizer, "variables", ()))
+    with _archive(path) as archive:
+        saved = num_saved(archive)
+    if saved != found:
+        raise ValueError(
+            f"The checkpoint {path} must have the state of its model's optimizer: it "
+            f"has {saved} variables, and the loaded optimizer {found}. What was frozen "
+            "after the model had been compiled must be so before, in a new run; "
+            "`compile=False` loads the weights alone"
+        )
 
 
 @contextlib.contextmanager
@@ -253,7 +278,9 @@ class Checkpoints(keras.callbacks.Callback):
         TypeError: if an argument is of another type.
         ValueError: if a number is not positive, or one of `keep_steps` is no multiple
             of `steps_per_epoch`; before the first step, if the folder has checkpoints
-            of later steps than those that are done, which are another training's.
+            of later steps than those that are done, which are another training's, or
+            if the model's optimizer is for other weights than those that train, since
+            layers were frozen after it was compiled, or weights without their layers.
 
     Example:
 
@@ -285,6 +312,7 @@ class Checkpoints(keras.callbacks.Callback):
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         check_keeps_training(self.model)
+        _check_frozen(self.model)
         self._has_begun = False
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
@@ -360,6 +388,29 @@ class Checkpoints(keras.callbacks.Callback):
         for step in steps:
             if step not in kept:
                 os.remove(checkpoint_path(self._directory, step))
+
+
+def _check_frozen(model):
+    """Raises if a loaded checkpoint would train other weights than its optimizer's.
+
+    A loaded model knows which layers are frozen: its optimizer is for the others.
+    """
+    for weight in frozen_alone(model):
+        raise ValueError(
+            "The model must have no weights that are frozen alone for a checkpoint, "
+            "which keeps the layers that are: freeze its layer, and compile again. "
+            f"Received: trainable=False of {weight.path}, and True of its layer"
+        )
+    optimizer = unscaled(model.optimizer)
+    if not getattr(optimizer, "built", False):
+        return
+    known, trained = trained_variables(optimizer), model.trainable_variables
+    if [id(x) for x in known] != [id(x) for x in trained]:
+        raise ValueError(
+            "The model's optimizer must be for the weights that train, for a "
+            "checkpoint: compile again after freezing layers, or freeing them. "
+            f"Received: an optimizer of {len(known)} weights, {len(trained)} that train"
+        )
 
 
 def _copies(model):
