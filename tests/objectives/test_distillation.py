@@ -424,17 +424,6 @@ def test_a_model_whose_encoder_is_not_called():
         Distillation(model(1), model(2))
 
 
-def test_a_teacher_with_adapters():
-    """Frozen as a whole, all its weights would train where it is trained again."""
-    student, teacher = make_encoder(1), make_encoder(2)
-    teacher.enable_lora(2)
-    before = [weight.trainable for weight in teacher.weights]
-    with pytest.raises(ValueError, match="`teacher` must .*merge_lora.*Received: an"):
-        Distillation(student, teacher)
-    assert [weight.trainable for weight in teacher.weights] == before
-    Distillation(student, tfeff.encoders.merge_lora(teacher))
-
-
 def test_an_encoder_that_is_called_twice_is_not_recorded():
     encoder, (inputs, _) = make_encoder(), make_inputs()
     with (

@@ -6,7 +6,6 @@ from keras import ops
 
 from tfeff.compat import inputs_in_order, untracked
 from tfeff.encoders import Encoder
-from tfeff.encoders.adapters import adapted_layers
 from tfeff.encoders.layer_states import layer_states, make_with_states
 from tfeff.objectives.distillation.comparison import Comparison
 from tfeff.objectives.distillation.layer_map import (
@@ -73,8 +72,7 @@ class Distillation(DistributedModel):
             `tfeff.tasks.Classifier`, `MultipleChoice` and `Regressor`; a dict of
             logits `[B, T]`, such as `SpanQA` (task distillation); or logits
             `[B, M, V]` of masked tokens, such as `tfeff.objectives.MaskedLM`.
-        teacher: another model of the same kind and the same vocabulary, without LoRA
-            adapters: `tfeff.encoders.merge_lora` makes them part of its weights.
+        teacher: another model of the same kind and the same vocabulary.
         layer_map: `"uniform"`, g(m) = m N / M; `"top"`, g(m) = m + N - M; `"bottom"`,
             g(m) = m; or a list of g(1) to g(M), counted from 1.
         attention: which maps are compared: `"scores"` before the softmax,
@@ -117,11 +115,10 @@ class Distillation(DistributedModel):
         ValueError: if `prediction` or `label` is True for encoders, or `label` for a
             student without a loss of its own; if `temperature` is not a positive
             number; if `attention`, `reduction`, `soften` or a name of `loss_weights`
-            is unknown; if they are the same model, the teacher has adapters, their
-            vocabularies, tokenizers or numbers of logits differ, the layer map does not
-            fit, an attention lacks these maps, the heads cannot be paired, widths
-            differ where cosines are compared, a weight is negative, or no term is
-            chosen.
+            is unknown; if they are the same model, their vocabularies, tokenizers or
+            numbers of logits differ, the layer map does not fit, an attention lacks
+            these maps, the heads cannot be paired, widths differ where cosines are
+            compared, a weight is negative, or no term is chosen.
 
     Example:
 
@@ -164,13 +161,6 @@ class Distillation(DistributedModel):
         **kwargs: Any,
     ):
         encoders = paired_encoders(student, teacher)
-        for layer in adapted_layers(teacher):
-            raise ValueError(
-                "`teacher` must have no LoRA adapters: Keras would forget which "
-                "weights they have frozen, as the teacher is frozen itself. Give "
-                "`tfeff.encoders.merge_lora` of it. "
-                f"Received: an adapter on the layer {layer.path}"
-            )
         if tokenizers is not None:
             check_tokenizers(tokenizers)
         has_logits = not isinstance(student, Encoder)
