@@ -72,7 +72,9 @@ class Distillation(DistributedModel):
             `tfeff.tasks.Classifier`, `MultipleChoice` and `Regressor`; a dict of
             logits `[B, T]`, such as `SpanQA` (task distillation); or logits
             `[B, M, V]` of masked tokens, such as `tfeff.objectives.MaskedLM`.
-        teacher: another model of the same kind and the same vocabulary.
+        teacher: another model of the same kind and the same vocabulary. It is frozen as
+            a whole, so that Keras forgets which weights its adapters had frozen: to
+            train it again, load it again.
         layer_map: `"uniform"`, g(m) = m N / M; `"top"`, g(m) = m + N - M; `"bottom"`,
             g(m) = m; or a list of g(1) to g(M), counted from 1.
         attention: which maps are compared: `"scores"` before the softmax,
