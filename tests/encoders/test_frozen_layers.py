@@ -133,6 +133,16 @@ def test_a_frozen_head_stays_so_where_adapters_are_merged():
     assert merged.layers[-1].trainable
 
 
+def test_a_block_with_a_convolution(tmp_path):
+    """Keras gives no path to the convolution, as the attention builds its parts."""
+    encoder = make_encoder(attention="mixed")
+    encoder.blocks[0].trainable = False
+    model = Classifier(encoder, 2)
+    save_checkpoint(model, str(tmp_path / "m.keras"))
+    loaded = load_checkpoint(str(tmp_path / "m.keras"))
+    assert trainable(loaded) == trainable(model)
+
+
 def test_it_cannot_grow():
     with pytest.raises(ValueError, match="`model` must be trained .* block_1"):
         double_depth(partly_frozen())

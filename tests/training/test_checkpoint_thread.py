@@ -255,6 +255,54 @@ def test_a_weight_that_is_frozen_alone_is_refused(tmp_path):
         )
 
 
+@keras.saving.register_keras_serializable("tests")
+class FreezesItself(keras.Model):
+    """Its loaded copies freeze the same weight, which is no layer's own."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.dense = keras.layers.Dense(1)
+
+    def build(self, shape):
+        self.dense.build(shape)
+        self.dense.bias.trainable = False
+        self.built = True
+
+    def call(self, x):
+        return self.dense(x)
+
+
+def test_a_model_that_freezes_its_own_weights_goes_on(tmp_path):
+    data = np.ones((4, 2)), np.ones((4, 1))
+    model = FreezesItself()
+    model.compile("adam", "mse")
+    model.fit(*data, verbose=0, callbacks=[Checkpoints(str(tmp_path), 1)])
+    loaded = load_checkpoint(str(tmp_path / "step-00000001.keras"))
+    callbacks = [Checkpoints(str(tmp_path), 1)]
+    loaded.fit(*data, epochs=2, initial_epoch=1, verbose=0, callbacks=callbacks)
+    assert int(loaded.optimizer.iterations) == 2
+
+
+@keras.saving.register_keras_serializable("tests")
+class CompilesItself(FreezesItself):
+    def compile(self, *args, **kwargs):
+        super().compile(*args, **kwargs)
+
+
+def test_why_a_model_with_a_compile_of_its_own_is_loaded_without_its_optimizer(
+    tmp_path,
+):
+    model = CompilesItself()
+    model.compile("adam", "mse")
+    saves = Checkpoints(str(tmp_path), 1)
+    model.fit(np.ones((4, 2)), np.ones((4, 1)), verbose=0, callbacks=[saves])
+    with (
+        pytest.warns(UserWarning, match="compile"),
+        pytest.raises(ValueError, match="its class has a `compile` of its own"),
+    ):
+        load_checkpoint(str(tmp_path / "step-00000001.keras"))
+
+
 def test_a_checkpoint_without_the_state_of_its_optimizer_is_named(tmp_path):
     """As earlier versions wrote them; Keras only warns."""
     model = make_layers()

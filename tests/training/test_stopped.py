@@ -39,6 +39,15 @@ def test_a_run_goes_on_from_the_step_at_which_it_was_stopped(tmp_path, steps, ca
         np.testing.assert_array_equal(one, two)
 
 
+def test_callbacks_are_ended_as_keras_ends_them(tmp_path):
+    ends = []
+    lambdas = keras.callbacks.LambdaCallback(
+        on_train_end=lambda logs: ends.append(logs)
+    )
+    train(tmp_path / "run", lambdas, Stops(2))
+    assert [set(logs) for logs in ends] == [{"loss", "mae"}]
+
+
 def test_a_stop_in_the_steps_that_are_done_trains_nothing(tmp_path):
     class StopsAtOnce(keras.callbacks.Callback):
         def on_train_batch_end(self, batch, logs=None):
@@ -80,3 +89,10 @@ def test_checkpoints_of_a_training_without_a_run_count_its_steps(tmp_path):
     assert checkpoint_steps(str(tmp_path)) == [5, 7]
     loaded = load_checkpoint(checkpoint_path(str(tmp_path), 7))
     assert loaded.optimizer.iterations == 7
+    saves = Checkpoints(str(tmp_path), steps_per_epoch=5)
+    arguments = {"batch_size": 4, "epochs": 3, "verbose": 0}
+    with pytest.raises(ValueError, match="initial_epoch=1` and .*first_step=7`"):
+        loaded.fit(X, Y, initial_epoch=1, callbacks=[saves], **arguments)
+    saves = Checkpoints(str(tmp_path), steps_per_epoch=5, first_step=7)
+    loaded.fit(X, Y, initial_epoch=1, callbacks=[saves], **arguments)
+    assert checkpoint_steps(str(tmp_path))[-1] == 15

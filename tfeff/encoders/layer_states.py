@@ -69,7 +69,9 @@ def make_with_states(make: Callable[..., keras.Model], config: dict) -> keras.Mo
 
 def _frozen(model):
     """The paths of frozen layers, without those below them."""
-    paths = sorted(x.path for x in _own_layers(model) if x.weights and not x.trainable)
+    # Keras gives no path to a layer whose owner builds its parts.
+    layers = (x for x in _own_layers(model) if x.path and x.weights)
+    paths = sorted(layer.path for layer in layers if not layer.trainable)
     tops: list[str] = []
     for path in paths:
         if not any(path.startswith(f"{top}/") for top in tops):

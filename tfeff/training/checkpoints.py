@@ -145,13 +145,20 @@ def _check_optimizer_is_loaded(model, path):
     found = len(getattr(optimizer, "variables", ()))
     with _archive(path) as archive:
         saved = num_saved(archive)
-    if saved != found:
-        raise ValueError(
-            f"The checkpoint {path} must have the state of its model's optimizer: it "
-            f"has {saved} variables, and the loaded optimizer {found}. What was frozen "
-            "after the model had been compiled must be so before, in a new run; "
-            "`compile=False` loads the weights alone"
-        )
+    if saved == found:
+        return
+    reason = (
+        "its class has a `compile` of its own, and needs `get_compile_config` and "
+        "`compile_from_config` to be compiled when it is loaded"
+        if optimizer is None
+        else "what was frozen after the model had been compiled must be so before, in "
+        "a new run"
+    )
+    raise ValueError(
+        f"The checkpoint {path} must have the state of its model's optimizer: it has "
+        f"{saved} variables, and the loaded optimizer {found}; {reason}. "
+        "`compile=False` loads the weights alone"
+    )
 
 
 @contextlib.contextmanager
@@ -371,12 +378,18 @@ class Checkpoints(keras.callbacks.Callback):
         """Raises if what the folder has is not what the training goes on from."""
         newest = max(checkpoint_steps(self._directory), default=0)
         if newest > first_step:
+            epoch, within = divmod(newest, self._steps_per_epoch)
+            way = f"give `fit` `initial_epoch={epoch}`"
+            if within:
+                way += (
+                    f" and `Checkpoints` `first_step={newest}`. A callback had stopped "
+                    "within that epoch, which begins anew then"
+                )
             raise ValueError(
                 "`directory` must have no checkpoints of another training. Received: "
                 f"directory={self._directory!r}, which has one of step {newest}, for a "
                 f"training that begins at step {first_step}. Use another folder, or "
-                "go on from that checkpoint: load it, and give `fit` its "
-                "`initial_epoch`"
+                f"go on from that checkpoint: load it, and {way}"
             )
 
     def remove_old(self) -> None:
@@ -395,11 +408,11 @@ def _check_frozen(model):
 
     A loaded model knows which layers are frozen: its optimizer is for the others.
     """
-    for weight in frozen_alone(model):
+    if (frozen := frozen_alone(model)) and not _freezes_itself(model):
         raise ValueError(
             "The model must have no weights that are frozen alone for a checkpoint, "
             "which keeps the layers that are: freeze its layer, and compile again. "
-            f"Received: trainable=False of {weight.path}, and True of its layer"
+            f"Received: trainable=False of {frozen[0].path}, and True of its layer"
         )
     optimizer = unscaled(model.optimizer)
     if not getattr(optimizer, "built", False):
@@ -411,6 +424,13 @@ def _check_frozen(model):
             "checkpoint: compile again after freezing layers, or freeing them. "
             f"Received: an optimizer of {len(known)} weights, {len(trained)} that train"
         )
+
+
+def _freezes_itself(model):
+    """Whether the model is made with as many weights that train as it has now."""
+    again = type(model).from_config(model.get_config())
+    again.build_from_config(model.get_build_config())
+    return len(again.trainable_variables) == len(model.trainable_variables)
 
 
 def _copies(model):

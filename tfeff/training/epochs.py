@@ -1,6 +1,6 @@
 """Epochs that end within, and that another start goes on with."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
@@ -23,11 +23,13 @@ class StoppedWithinEpoch(Exception):
 
     Args:
         step: integer, the steps that are done.
+        logs: what callbacks are given at the end of the training.
     """
 
-    def __init__(self, step: int):
+    def __init__(self, step: int, logs: Mapping[str, Any] | None):
         super().__init__(step)
         self.step = step
+        self.logs = dict(logs or {})
 
 
 class StopWithinEpoch(keras.callbacks.Callback):
@@ -82,11 +84,9 @@ class StopWithinEpoch(keras.callbacks.Callback):
             state = metrics_state(self.model)
             if is_chief():
                 self._checkpoints.save(step, metrics=state)
-        raise (
-            KeyboardInterrupt
-            if self._ends
-            else StoppedWithinEpoch(max(step, self._first_step))
-        )
+        if self._ends:
+            raise KeyboardInterrupt
+        raise StoppedWithinEpoch(max(step, self._first_step), logs)
 
     def on_epoch_end(self, epoch, logs=None):
         if self._ends or self._is_over():

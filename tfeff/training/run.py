@@ -516,7 +516,7 @@ class RunDirectory:
                 # What Keras does at the end of `fit`.
                 take_averages(model)
                 for callback in all_callbacks:
-                    callback.on_train_end()
+                    callback.on_train_end(stop.logs)
             self.share()  # The others do not go on where the chief cannot publish.
         if stop_early.is_over and self.is_chief:
             print(

@@ -13,13 +13,13 @@ WORDS = ["so", "it", "is", "he", "said", "that", "this", "one", "was", "never", 
 
 
 def documents(rng, count, fewest, most):
-    """Texts of sentences of 3 to 9 words, of which the first tells the sentence's."""
+    """Texts of sentences of 3 to 9 words, which begin with "ada"."""
     found = []
     for _ in range(count):
         sentences = []
         for _ in range(rng.integers(fewest, most + 1)):
-            words = rng.choice(WORDS, rng.integers(3, 10))
-            sentences.append(" ".join(words).capitalize() + str(rng.choice([".", "?"])))
+            words = ["ada", *rng.choice(WORDS, rng.integers(2, 9))]
+            sentences.append(" ".join(words) + str(rng.choice([".", "?"])))
         found.append(" ".join(sentences))
     return found
 
@@ -98,7 +98,7 @@ def pairs(cache, tokenizer, kind):
 
 
 def whole(text):
-    return text[-1] in ".?"
+    return text.startswith("ada") and text[-1] in ".?"
 
 
 def test_order(corpus):
@@ -114,19 +114,54 @@ def test_order(corpus):
     assert abs(labels.mean() - 0.5) < 2.5 / np.sqrt(len(labels))
 
 
+def test_halves_of_several_sentences_are_whole(corpus):
+    """Of the last piece of a document, too, which begins within a sentence."""
+    cache, tokenizer, _ = corpus
+    for first, second, _ in pairs(cache, tokenizer, "order"):
+        if min(sum(map(text.count, ".?")) for text in (first, second)) > 1:
+            assert whole(first) and whole(second)
+
+
 def test_next(corpus):
     cache, tokenizer, texts = corpus
     plain = [tokenizer.detokenize(tokenizer(text)) for text in texts]
     found = list(pairs(cache, tokenizer, "next"))
     labels = np.array([label for *_, label in found])
-    ends = np.array([whole(second) for _, second, _ in found])
+    ends = np.array([second[-1] in ".?" for _, second, _ in found])
     lengths = np.array([len(second.split()) for _, second, _ in found])
     assert 0.4 < labels.mean() < 0.55
     for first, second, label in found:
-        if whole(first):
+        if first[-1] in ".?":
             assert label or any(f"{first} {second}" in text for text in plain)
             assert any(second in text for text in plain)
     # Neither the last token of B nor its length tells which pairs are wrong.
     for wrong in (0, 1):
         assert ends[labels == wrong].mean() > 0.85
     assert abs(lengths[labels == 0].mean() - lengths[labels == 1].mean()) < 3
+
+
+@pytest.mark.parametrize("has_tokenizer", [True, False])
+def test_a_wrong_text_is_a_piece_of_the_other(has_tokenizer, tmp_path):
+    """Others that are shorter than B are taken as a whole."""
+    texts = ["so it is he said that this one was never as"] * 20 + ["pi", "yes"] * 10
+    tokenizer = word_piece()
+    cache = build_cache(texts, tokenizer, tmp_path / "cache", 16, progress=False)
+    batches = cache.batches(
+        SentencePairs("next", masked=None),
+        10,
+        3,
+        tokenizer=tokenizer if has_tokenizer else None,
+        repeat=False,
+    )
+    count = 0
+    for inputs, labels, _ in batches:
+        wrong = labels["sentence"].numpy() == 1
+        ids = inputs["token_ids"].numpy()[wrong]
+        for row, segments in zip(ids, inputs["segment_ids"].numpy()[wrong]):
+            second = tokenizer.detokenize(row[segments == 1][:-1])
+            assert any(second in text for text in texts) and second
+            assert (
+                row[segments == 1][-1] == 3 and not (row[segments == 1][:-1] < 5).any()
+            )
+            count += 1
+    assert count > 3

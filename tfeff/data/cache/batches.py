@@ -18,6 +18,7 @@ class TokenBatch(NamedTuple):
     token_ids: tf.Tensor  # [B, T] int32
     padding_mask: tf.Tensor  # [B, T] int32, 1 = real
     documents: tf.Tensor  # [B] int32
+    begins: tf.Tensor  # [B] bool, whether the text begins its document
 
 
 @runtime_checkable
@@ -90,12 +91,12 @@ class Examples(Protocol):
         Returns:
             A function of tensors, which is traced once. Its arguments are the index of
             the batch's first example, a scalar int64, and a `TokenBatch`: `token_ids`
-            and `padding_mask` `[B, T]`, `documents` `[B]`, all int32. Each row is
-            `[CLS] text [SEP]` and padding; rows that fill up the last batch of a single
-            epoch are padding alone. With `needs_others`, the `TokenBatch` of the second
-            sequences is a third argument. It returns `(inputs, labels, weights)`. Row b
-            must depend on `seed` and the index `first_example + b` alone, so that runs
-            resume exactly.
+            and `padding_mask` `[B, T]`, `documents` `[B]`, all int32, and `begins`
+            `[B]` bool. Each row is `[CLS] text [SEP]` and padding; rows that fill up
+            the last batch of a single epoch are padding alone. With `needs_others`, the
+            `TokenBatch` of the second sequences is a third argument. It returns
+            `(inputs, labels, weights)`. Row b must depend on `seed` and the index
+            `first_example + b` alone, so that runs resume exactly.
 
         Raises:
             ValueError: if such examples cannot be made of the cache.
@@ -111,7 +112,8 @@ def decode(records: tf.Tensor, manifest: Manifest) -> TokenBatch:
     words = tf.io.decode_raw(records, tf.int32, fixed_length=4 * (length + 1))
     words = tf.ensure_shape(words, [records.shape[0], length + 1])
     ids = tf.where(mask, words[:, 1:], manifest.pad_token_id)
-    return TokenBatch(ids, tf.cast(mask, tf.int32), words[:, 0])
+    documents, mask = words[:, 0], tf.cast(mask, tf.int32)
+    return TokenBatch(ids, mask, _number(documents), documents >= 0)
 
 
 def another_document(
@@ -125,7 +127,7 @@ def another_document(
     """
 
     def documents(strings: tf.Tensor) -> tf.Tensor:
-        return tf.io.decode_raw(strings, tf.int32, fixed_length=4)[..., 0]
+        return _number(tf.io.decode_raw(strings, tf.int32, fixed_length=4)[..., 0])
 
     numbers = first_example + tf.range(tf.shape(candidates, tf.int64)[0])
     turn = tf.range(CANDIDATES, dtype=tf.int64)
@@ -136,3 +138,8 @@ def another_document(
     longer = length(candidates) >= length(records)[:, None]
     best = tf.argmax(tf.where(differs, 1 + tf.cast(longer, tf.int32), 0), axis=1)
     return tf.gather(candidates, best, batch_dims=1)
+
+
+def _number(documents: tf.Tensor) -> tf.Tensor:
+    """Numbers of documents, as the reader gives them, without its mark."""
+    return tf.where(documents < 0, tf.bitwise.invert(documents), documents)

@@ -38,6 +38,10 @@ class RecordReader:
     def read(self, numbers: np.ndarray) -> list[bytes]:
         """The records of these numbers, counted from 0 shard by shard.
 
+        A record begins with the number of its document, an int32. The number is
+        inverted where the record before is of the same document. A shard has whole
+        documents.
+
         Raises:
             ValueError: if a record is damaged; the message names the file.
         """
@@ -54,6 +58,10 @@ class RecordReader:
         if length != len(record) or checksum != _masked(google_crc32c.value(record)):
             path = os.path.join(self._directory, self._shards[shard].file)
             raise ValueError(damaged(path, f"its record {index} is not as written"))
+        number = record[:4]
+        before = offsets[max(index - 1, 0)] + _HEADER.size
+        if index > 0 and content[before : before + 4] == number:  # In this shard.
+            return bytes(255 - byte for byte in number) + record[4:]
         return record
 
     def _open(self, index):

@@ -35,14 +35,15 @@ def make_pairs(
 
     A text is split between two sentences, so that A and B begin and end as sentences
     do, whether the pair is right or wrong. The border is drawn uniformly. A text that
-    fills the sequence may be a piece of a document: what it has behind its last
-    sentence's end is left out, and before its first sentence's begin, too, where pairs
-    are swapped.
+    fills the sequence may go on in the next: what it has behind its last sentence's end
+    is left out. Where pairs are swapped, a text that does not begin its document loses
+    what it has before its first sentence's begin.
 
     A text of too few sentences is split at a border drawn uniformly from those before a
-    word, or from all borders without `word_starts`. If it fills the sequence, it loses
-    its last token to the second `[SEP]`. Neither half is empty: a text without a border
-    is not split and becomes `[CLS] A [SEP]` with label and weight 0.
+    word, or from all borders without `word_starts`; where pairs are swapped, only if it
+    is of one sentence, or has neither end of its document. If it fills the sequence, it
+    loses its last token to the second `[SEP]`. Neither half is empty. Other texts are
+    not split and become `[CLS] A [SEP]` with label and weight 0.
 
     With probability 1/2, A and B are swapped. With `others`, B is instead replaced:
 
@@ -51,9 +52,9 @@ def make_pairs(
       sequence, and else up to the sentence's end at which the lengths differ least. If
       no sentence fits, B is kept and the label is 0.
     - B of words by as many tokens from a border drawn among those that are followed by
-      enough, or by the whole text if it is shorter; but if neither text fills the
-      sequence, and `sentence_pieces` are given, by the other's last words, of no more
-      tokens.
+      enough, or by the whole text if it is shorter; but if the text does not fill the
+      sequence, and `sentence_pieces` are given, by the last words of the other, or of
+      its last whole sentence, of no more tokens.
 
     If the other text is of the same document, B is kept and the label is 0.
 
@@ -144,12 +145,16 @@ def _split(
     is_within = (position > 0) & (position < total)
     sentences = is_within & _sentence_starts(content, sentence_pieces)
     is_whole = _is_whole(texts)
-    first = tf.where(is_whole | (not is_swapped), 0, _first(sentences))
+    begins = texts.begins[:, None] | (not is_swapped)
+    first = tf.where(begins, 0, _first(sentences))
     last = tf.where(is_whole, total, _last(sentences))
     inner = sentences & (position > first) & (position < last)
     by_sentence = _any(inner)
     borders = is_within & _borders(content, word_starts)
     cut, found = _draw(tf.where(by_sentence, inner, borders), draw)
+    if is_swapped:  # The one end that is a document's would tell which was first.
+        is_inner = ~(is_whole | texts.begins[:, None])
+        found &= by_sentence | ~_any(sentences) | is_inner
     begin, end = tf.where(by_sentence, first, 0), tf.where(by_sentence, last, total)
     return begin, tf.where(found, cut, total), end, found, by_sentence
 
@@ -173,7 +178,8 @@ def _excerpt(
     content, position = _content(others)
     available = _num_tokens(others)
     words = _borders(content, word_starts)
-    begin, _ = _draw(words & (position <= available - rest), draw)
+    begin, is_any = _draw(words & (position <= available - rest), draw)
+    begin = tf.where(is_any, begin, 0)
     size = tf.minimum(rest, available)
     if sentence_pieces is None:
         return begin, size
@@ -184,19 +190,21 @@ def _excerpt(
     inner &= (position > 0) & (position < available)
     ends = inner | (is_whole & (position == available))
     after = _next(ends)
-    starts = inner | (is_whole & (position == 0))
+    starts = inner | (others.begins[:, None] & (position == 0))
     starts &= after <= position + room
-    enough = starts & (position <= available - rest)
+    enough = starts & (position <= _last(ends) - rest)
     first, found = _draw(tf.where(_any(enough), enough, starts), draw)
     wanted = first + tf.where(_is_whole(texts), rest, room)
     last = _nearest(ends & (position > first) & (position <= first + room), wanted)
     begin = tf.where(by_sentence, first, begin)
     size = tf.where(by_sentence, tf.where(found, last - first, 0), size)
 
-    fits = words & (position < available) & (position >= available - rest)
-    is_used = ~by_sentence & _is_whole(texts) & is_whole & _any(fits)
+    # Words before the text's end, or its last sentence's.
+    stop = tf.where(is_whole, available, _last(inner))
+    fits = words & (position < stop) & (position >= stop - rest)
+    is_used = ~by_sentence & _is_whole(texts) & _any(fits)
     begin = tf.where(is_used, _first(fits), begin)
-    return begin, tf.where(is_used, available - begin, size)
+    return begin, tf.where(is_used, stop - begin, size)
 
 
 def _content(texts: TokenBatch) -> tuple[tf.Tensor, tf.Tensor]:
