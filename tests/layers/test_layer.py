@@ -5,6 +5,7 @@ import warnings
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from keras import tree
 
 from tests.checks.saving import check_same, outputs_of
@@ -106,6 +107,18 @@ def test_several_times(name, times):
     found = keras.Model(inputs, outputs)(together)
     np.testing.assert_array_equal(found, np.stack(apart, axis=1))
     assert all(x in (None, y) for x, y in zip(outputs.shape, found.shape, strict=True))
+
+
+@pytest.mark.quick("OneHeadAttention", "RelativeAttention")
+@pytest.mark.parametrize("name", SINGLE)
+def test_mapped_by_tensorflow(name):
+    case = CASES[name]
+    layer = case.make()
+    together = np.stack([case.inputs, case.inputs[::-1]])
+    apart = [layer(together[0]), layer(together[1])]
+    # TensorFlow has its own form of each operation for this.
+    found = tf.vectorized_map(layer, tf.constant(together))
+    np.testing.assert_allclose(found, np.stack(apart), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int64"])

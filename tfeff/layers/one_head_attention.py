@@ -163,11 +163,9 @@ class OneHeadAttention(Partitioned, ScoredAttention):
         values = project_to_heads(self.value_dense, inputs.hidden, parts)
         if inputs.positional and self.partition_value:
             # One more feature for each part, of ones: its weighted sum is the sum of
-            # the weights.
-            ones = self.num_parts // parts
-            values = ops.pad(
-                values, ((0, 0), (0, 0), (0, 0), (0, ones)), "constant", 1.0
-            )
+            # the weights. `tf.vectorized_map` would pad with zeros.
+            ones = ops.ones_like(values[..., : self.num_parts // parts])
+            values = ops.concatenate([values, ones], axis=-1)
         return Queries(query), Keys(ops.expand_dims(key, 1), values, weights)
 
     def scores(self, queries: Queries, keys: Keys) -> Tensor:

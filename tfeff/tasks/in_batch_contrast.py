@@ -47,7 +47,8 @@ def contrasted(y_true, y_pred, temperature):
     others = ops.matmul(anchors, ops.transpose(candidates))
     partner = ops.sum(anchors * vectors[:, 1], axis=-1, keepdims=True)
     logits = ops.concatenate([partner, others], axis=-1) / temperature
-    is_candidate = ops.pad(is_negative, [[0, 0], [1, 0]], constant_values=True)
+    is_partner = ops.ones_like(partner, dtype="bool")
+    is_candidate = ops.concatenate([is_partner, is_negative], axis=-1)
     return ops.where(is_candidate, logits, _NO_CANDIDATE)
 
 
