@@ -137,6 +137,35 @@ def test_training_in_float64_on_torch():
     run("torch", "-c", IN_FLOAT64)
 
 
+IN_HALF_PRECISION = """
+import keras, numpy as np
+from keras import ops
+from tfeff.layers import RelativeAttention
+rng = np.random.default_rng(0)
+x = rng.normal(size=(2, 256, 8)).astype("float32")
+for method, reach in (("bias", None), ("rpe", 255), ("huang1", 255), ("huang4", 255)):
+    whole = RelativeAttention(2, method, reach)
+    whole.build(x.shape)
+    whole.set_weights([rng.normal(size=w.shape) / 2 for w in whole.weights])
+    expected = ops.convert_to_numpy(whole(x))
+    keras.config.set_floatx("bfloat16")
+    half = RelativeAttention(2, method, reach, dtype="bfloat16")
+    half.build(x.shape)
+    for weight, value in zip(half.weights, whole.weights, strict=True):
+        weight.assign(ops.cast(value, weight.dtype))
+    found = half(ops.convert_to_tensor(x, "bfloat16"))
+    keras.config.set_floatx("float32")
+    error = ops.convert_to_numpy(ops.cast(found, "float32")) - expected
+    assert np.linalg.norm(error) <= 0.02 * np.linalg.norm(expected), method
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["jax", "torch"])
+def test_positions_where_floats_are_bfloat16(backend):
+    run(backend, "-c", IN_HALF_PRECISION)
+
+
 @pytest.fixture
 def on_jax(monkeypatch):
     """Keras says that it runs on JAX."""

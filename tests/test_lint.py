@@ -33,3 +33,10 @@ def test_what_is_mapped_is_padded_with_zeros():
             keywords = {keyword.arg for keyword in call.keywords}
             assert len(call.args) <= 2, f"{path}:{call.lineno}"
             assert not keywords & {"mode", "constant_values"}, f"{path}:{call.lineno}"
+
+
+def test_integers_have_32_bits():
+    """Without a dtype they have 16 where Keras' own floats are float16."""
+    for path, call in calls("ops.arange", "keras.ops.arange"):
+        keywords = {keyword.arg for keyword in call.keywords}
+        assert "dtype" in keywords, f"{path}:{call.lineno}"

@@ -1,5 +1,6 @@
 """The Fourier shift against sums over pairs, gradients included."""
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -97,3 +98,15 @@ def test_values_and_sums(block, keys, xla):
     check(shifted_values, xla, weight, [weights, windows], expected)
     sums = tf.function(shifted_sums, jit_compile=xla)
     assert_close(sums(tf.constant(weights), tf.constant(weight)), of_windows, 1e-11)
+
+
+def test_positions_are_exact_where_floats_are_float16():
+    x, _, windows = map(tf.constant, arrays(4, 512))
+    expected = shifted_products(x, windows)
+    floatx = keras.config.floatx()
+    keras.config.set_floatx("float16")
+    try:
+        found = shifted_products(x, windows)
+    finally:
+        keras.config.set_floatx(floatx)
+    assert_close(found, expected, 1e-11)

@@ -252,8 +252,8 @@ class EncoderEmbedding(Layer):
         if self.position == "absolute" and keras.backend.backend() == "tensorflow":
             # Sliced before the look-up: if the length is known only at run time, a
             # sequence that is too long then fails at the sum, on every device.
-            return ops.arange(self.max_sequence_length)[:length]
-        return ops.arange(length)
+            return ops.arange(self.max_sequence_length, dtype="int32")[:length]
+        return ops.arange(length, dtype="int32")
 
     def compute_output_shape(
         self, token_ids_shape: Shape, *_: Shape, **__: Shape

@@ -119,9 +119,8 @@ class RelativeEmbedding(Layer):
     def _rows(self, x):
         if self.index == "t5":
             return functional.t5_buckets(x, self.num_buckets, self.max_distance)
-        if self.index == "distance":
-            return ops.minimum(ops.abs(x), self.max_distance)
-        return ops.clip(x, -self.max_distance, self.max_distance) + self.max_distance
+        near = ops.clip(x, -self.max_distance, self.max_distance)
+        return ops.abs(near) if self.index == "distance" else near + self.max_distance
 
     def get_config(self) -> Config:
         config = super().get_config()

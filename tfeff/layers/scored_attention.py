@@ -263,7 +263,8 @@ class ScoredAttention(Attention):
         reach, width = near
         length = ops.shape(keys.vectors)[2]
         last = size + width
-        terms = self.relative_terms(ops.arange(-last, last + 1), inputs)
+        positions = ops.arange(-last, last + 1, dtype="int32")
+        terms = self.relative_terms(positions, inputs)
         sides = {name: (rows[:1], rows[-1:]) for name, rows in terms.items()}
 
         def with_sides(queries, relative, keys, context):

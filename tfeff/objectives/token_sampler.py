@@ -81,7 +81,7 @@ def at_positions(values, positions, length):
     A repeated position gets its first value.
     """
     positions = ops.cast(positions, "int32")[..., None]
-    slots = ops.arange(ops.shape(positions)[1])
+    slots = ops.arange(ops.shape(positions)[1], dtype="int32")
     equal = positions == ops.swapaxes(positions, 1, 2)
     earlier = ops.logical_and(equal, slots < slots[:, None])
     first = ops.logical_not(ops.any(earlier, axis=2, keepdims=True))

@@ -78,7 +78,8 @@ def keep_mask_from_bits(bits: Tensor, length: Tensor | int, rate: float) -> Tens
     True
     """
     half = (length + 1) // 2
-    counts = _wrapped(ops.cast(ops.arange(half), "uint32") * _word(0x9E3779B9))
+    counts = ops.cast(ops.arange(half, dtype="int32"), "uint32")
+    counts = _wrapped(counts * _word(0x9E3779B9))
     words = _wrapped(ops.cast(bits, "uint32") + counts)
     for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
         words = ops.bitwise_xor(words, ops.right_shift(words, _word(shift)))

@@ -28,7 +28,7 @@ def relative_positions(length: Tensor | int) -> Tensor:
     >>> ops.convert_to_numpy(relative_positions(3)).tolist()
     [-2, -1, 0, 1, 2, 3]
     """
-    return ops.arange(1 - length, length + 1)
+    return ops.arange(1 - length, length + 1, dtype="int32")
 
 
 def relative_shift(x: Tensor) -> Tensor:

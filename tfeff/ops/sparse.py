@@ -44,7 +44,7 @@ def fixed_pattern(
         Child et al., "Generating long sequences with sparse Transformers", section
         4.3; as used by Qiu et al., "Blockwise self-attention", sections 4 and A.3.
     """
-    positions = ops.arange(length)
+    positions = ops.arange(length, dtype="int32")
     return fixed_pattern_at(
         positions[:, None], positions[None], stride, expressivity, pattern
     )
@@ -196,7 +196,7 @@ def visible_once(visible, stride: int, overlap: int):
     """
     if not overlap:
         return visible
-    row = ops.arange(ops.shape(visible)[-2])
+    row = ops.arange(ops.shape(visible)[-2], dtype="int32")
     once = ops.logical_or(row == 0, row % (stride + 1) > 0)
     return ops.logical_and(visible, ops.expand_dims(once, -1))
 

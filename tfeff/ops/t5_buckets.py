@@ -104,7 +104,8 @@ def t5_buckets(
     """
     x = ops.cast(relative_positions, "int32")
     buckets = _t5_side_buckets(num_buckets, max_distance)
-    distance = ops.minimum(ops.abs(x), max_distance)
+    # Not `ops.minimum`: Keras on JAX makes a float of it where floats are bfloat16.
+    distance = ops.abs(ops.clip(x, -max_distance, max_distance))
     right = ops.cast(x > 0, "int32") * (num_buckets // 2)
     return ops.take(ops.convert_to_tensor(buckets, "int32"), distance) + right
 

@@ -37,7 +37,7 @@ def partition_values(
     ([0, 1], (4, 7))
     """
     max_distance = check_integer("max_distance", max_distance)
-    positions = ops.arange(-max_distance, max_distance + 1)
+    positions = ops.arange(-max_distance, max_distance + 1, dtype="int32")
     # A block that several layers share has a partition for each of them.
     return {
         index: np.asarray(

@@ -43,7 +43,7 @@ def relative_tables(
     (7, 12, 2)
     """
     max_distance = check_integer("max_distance", max_distance)
-    positions = ops.arange(-max_distance, max_distance + 1)
+    positions = ops.arange(-max_distance, max_distance + 1, dtype="int32")
     tables = {}
     seen: list[keras.layers.Layer] = []
     for index, block in enumerate(blocks_of(encoder)):

@@ -124,9 +124,10 @@ def _waves(block: int, keys: int, dtype):
     )
 
     def waves(first, last):
-        positions = ops.arange(first, last + 1)[:, None]
+        positions = ops.arange(first, last + 1, dtype="int32")[:, None]
         # Full rotations are removed from integers: large angles would lose digits.
-        steps = ops.mod(positions * (2 * ops.arange(length // 2) + 1), 2 * length)
+        frequencies = ops.arange(length // 2, dtype="int32")
+        steps = ops.mod(positions * (2 * frequencies + 1), 2 * length)
         angles = ops.cast(steps, compute_dtype) * (math.pi / length)
         return ops.cos(angles), ops.sin(angles)
 
