@@ -104,6 +104,11 @@ def test_torch_knows_all_weights():
 
 
 @pytest.mark.slow
+def test_transforms_of_torch():
+    run("torch", "-m", "tests.subjects.torch_transforms")
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["jax", "torch"])
 def test_gradients_of_gradients(backend):
     errors = [

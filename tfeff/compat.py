@@ -1,4 +1,4 @@
-"""All uses of private names of Keras and KerasHub.
+"""All uses of private names of Keras, KerasHub and PyTorch.
 
 `tests/test_compat.py` shows on plain Keras why each workaround is needed: if a test
 there fails, its workaround can be removed. This module imports Keras alone.
@@ -10,6 +10,7 @@ import weakref
 import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from types import ModuleType
 from typing import Any
 
 import keras
@@ -157,6 +158,11 @@ class TellsAllWeights:
         """Clears the gradients of all weights; Keras on PyTorch calls it each step."""
         for weight in self.trainable_weights:
             weight.value.grad = None
+
+
+def transforms_calls(torch: ModuleType) -> bool:
+    """Whether PyTorch transforms the present call, as by `torch.func.vmap`."""
+    return torch._C._are_functorch_transforms_active()
 
 
 def input_structure(model: keras.Model):

@@ -12,6 +12,8 @@ from typing import Any
 import keras
 from keras import ops, tree
 
+from tfeff.compat import transforms_calls
+
 # The implementation of JAX's attention.
 IMPLEMENTATION = "cudnn"
 _FORWARD_ONLY = contextvars.ContextVar("forward_only", default=False)
@@ -38,6 +40,9 @@ def custom_gradient(function):
     and a mask that was traced with the function is then gone. So the function is traced
     here, and the tensors that it closes over become arguments. They get no gradient.
 
+    Within `torch.func.vmap` and its like, PyTorch itself differentiates the function:
+    they refuse Keras' custom gradients.
+
     Args:
         function: from tensors to a tensor, and the function from its upstream gradient
             to the gradients of the arguments.
@@ -46,12 +51,20 @@ def custom_gradient(function):
     with_gradient = (_gradient_of_jax if is_jax else _gradient_of_keras)(function)
 
     def call(*arguments):
-        if _FORWARD_ONLY.get():
+        if _FORWARD_ONLY.get() or _transformed_by_torch():
             result, _ = function(*map(ops.convert_to_tensor, arguments))
             return result
         return with_gradient(*arguments)
 
     return call
+
+
+def _transformed_by_torch():
+    if keras.backend.backend() != "torch":
+        return False
+    import torch
+
+    return transforms_calls(torch)
 
 
 def _gradient_of_keras(function):
