@@ -5,6 +5,7 @@ import warnings
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import tfeff
 from tfeff import layers
@@ -114,3 +115,24 @@ def test_a_sequential_model_is_to_begin_with_an_input_of_integers():
         keras.Sequential(parts)(IDS)
     model = keras.Sequential([keras.Input((None,), dtype="int32"), *parts])
     assert tuple(model(IDS).shape) == (2, 8)
+
+
+class OfIds(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.embedding = layers.EncoderEmbedding(9, 8)
+
+    def call(self, token_ids):
+        return self.embedding(token_ids)
+
+
+def test_a_model_of_ids_is_exported_with_their_dtype(tmp_path):
+    model = OfIds()
+    expected = model(IDS)
+    message = "dtype='int32'\\)`; a subclassed model .* int32 `input_signature`"
+    with pytest.raises(TypeError, match=message):
+        model.export(tmp_path / "float", verbose=False)
+    signature = [keras.InputSpec(dtype="int32", shape=(None, None))]
+    model.export(tmp_path / "ids", verbose=False, input_signature=signature)
+    loaded = tf.saved_model.load(tmp_path / "ids")
+    np.testing.assert_allclose(loaded.serve(IDS), expected, rtol=1e-6)

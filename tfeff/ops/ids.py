@@ -32,6 +32,7 @@ def check_integers(name: str, x) -> None:
         if dtype == "float32":  # The default of `keras.Input` and of `Sequential`.
             hint = (
                 ", and a model of it must begin with `keras.Input(..., dtype='int32')`"
+                "; a subclassed model is exported with an int32 `input_signature`"
             )
         raise TypeError(
             f"`{name}` must be an integer tensor{hint}. Received: {name}.dtype={dtype}"
