@@ -305,7 +305,7 @@ def test_shared_layers_train():
         (dict(attention="relative"), "method"),
         (
             dict(attention={**WITHOUT_BIASES, "method": "shaw"}),
-            "`query_bias` must be True.*query_bias=False, method='shaw'",
+            "`query_bias` must be left out.*query_bias=False, method='shaw'",
         ),
         (dict(position="sinusoid", embedding_dim=5), "`embedding_dim`.*even.*=5"),
         (dict(position="sinusoids"), "`position` must be one of.*Did you mean"),

@@ -1,5 +1,6 @@
 """Presets: their sizes, and the parameter counts that the papers print."""
 
+import gc
 import inspect
 import math
 
@@ -15,6 +16,8 @@ def _zeros(monkeypatch):
     for module in ("encoder", "stack"):
         name = f"tfeff.encoders.{module}.bert_initializer"
         monkeypatch.setattr(name, keras.initializers.Zeros)
+    yield
+    gc.collect()  # Hundreds of megabytes a model would wait for the next collection.
 
 
 def _counted(encoder) -> int:
