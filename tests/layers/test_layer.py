@@ -20,6 +20,11 @@ SINGLE = [
     for name, case in CASES.items()
     if not case.others and not isinstance(case.inputs, list)
 ]
+# Of each kind one, where all take long.
+QUICK = (
+    *("BlockwiseAttention", "MixedAttention", "OneHeadAttention", "RelativeAttention"),
+    *("EncoderBlock", "TwoStreamBlocks"),
+)
 
 
 def test_all_layers_are_tested():
@@ -37,14 +42,7 @@ def test_output_shape_is_that_of_the_call(name):
     assert declared == tree.map_structure(lambda x: tuple(x.shape), outputs)
 
 
-@pytest.mark.quick(
-    "BlockwiseAttention",
-    "MixedAttention",
-    "OneHeadAttention",
-    "RelativeAttention",
-    "EncoderBlock",
-    "TwoStreamBlocks",
-)
+@pytest.mark.quick(*QUICK)
 @pytest.mark.parametrize("name", CASES)
 def test_a_cloned_model_and_a_saved_one_are_the_same(name, tmp_path):
     case = CASES[name]
@@ -66,14 +64,7 @@ def test_a_configuration_makes_a_layer_of_the_same(name):
     assert type(layer).from_config(config).get_config() == config
 
 
-@pytest.mark.quick(
-    "BlockwiseAttention",
-    "MixedAttention",
-    "OneHeadAttention",
-    "RelativeAttention",
-    "EncoderBlock",
-    "TwoStreamBlocks",
-)
+@pytest.mark.quick(*QUICK)
 @pytest.mark.parametrize("name", CASES)
 def test_a_frozen_layer_is_frozen_in_a_model(name):
     case = CASES[name]
