@@ -49,8 +49,8 @@ def make_pairs(
 
     - B of sentences by sentences of the other text, from one drawn among those that are
       followed by as many tokens as B has; as many as fit if the text fills the
-      sequence, and else up to the sentence's end at which the lengths differ least. If
-      no sentence fits, B is kept and the label is 0.
+      sequence, and else up to the sentence's end at which the lengths differ least. A
+      text for which none fits is split at a word, whether the pair is right or wrong.
     - B of words by as many tokens from a border drawn among those that are followed by
       enough, or by the whole text if it is shorter; but if the text does not fill the
       sequence, and `sentence_pieces` are given, by the last words of the other, or of
@@ -86,10 +86,30 @@ def make_pairs(
     flip = flip_draw >= 2**31
 
     content = texts.token_ids[:, 1:]  # tokens after the text are never read
-    tables = word_starts, sentence_pieces
-    begin, cut, end, found, by_sentence = _split(
-        texts, others is None, cut_draw, *tables
-    )
+    begin, cut, end, found = _split_words(texts, cut_draw, word_starts)
+    if others is not None:
+        rest = end - cut
+        start, size = _other_words(
+            others, texts, rest, start_draw, word_starts, sentence_pieces
+        )
+    if sentence_pieces is not None:
+        *places, fits, is_told = _split_sentences(
+            texts, cut_draw, sentence_pieces, is_swapped=others is None
+        )
+        if others is None:
+            found &= ~is_told
+        else:
+            *piece, has_piece = _other_sentences(
+                others, texts, places, start_draw, sentence_pieces
+            )
+            fits &= has_piece  # Whether or not the pair is made wrong.
+            start, size = (
+                tf.where(fits, *x) for x in zip(piece, (start, size), strict=True)
+            )
+        begin, cut, end = (
+            tf.where(fits, *x) for x in zip(places, (begin, cut, end), strict=True)
+        )
+        found |= fits
 
     # A is tokens [start_a, start_a + size_a) of `source`, and B likewise.
     left, rest = cut - begin, end - cut
@@ -101,10 +121,6 @@ def make_pairs(
     else:
         source = tf.concat([content, others.token_ids[:, 1:]], axis=1)
         elsewhere = (texts.documents != others.documents)[:, None]
-        room = length - 3 - cut
-        start, size = _excerpt(
-            others, texts, rest, room, by_sentence, start_draw, *tables
-        )
         wrong = flip & found & elsewhere & (size > 0)
         start_a, size_a = begin, left
         start_b = tf.where(wrong, length - 1 + start, cut)
@@ -128,83 +144,89 @@ def make_pairs(
     )
 
 
-def _split(
-    texts: TokenBatch,
-    is_swapped: bool,
-    draw: tf.Tensor,
-    word_starts: np.ndarray | None,
-    sentence_pieces: SentencePieces | None,
+def _split_words(
+    texts: TokenBatch, draw: tf.Tensor, word_starts: np.ndarray | None
 ) -> tuple[tf.Tensor, ...]:
-    """Where A begins, where B does, where it ends; all `[B, 1]`.
+    """Where A begins, B begins and B ends, and whether there is a B; all `[B, 1]`."""
+    content, position = _content(texts)
+    total = tf.minimum(_num_tokens(texts), tf.shape(content)[1] - 2)
+    borders = _borders(content, word_starts) & (position > 0) & (position < total)
+    cut, found = _draw(borders, draw)
+    return tf.zeros_like(cut), tf.where(found, cut, total), total, found
 
-    The fourth value is whether there is a B, the fifth whether all three are borders of
-    sentences. Where pairs are swapped, A begins at such a border, too.
+
+def _split_sentences(
+    texts: TokenBatch, draw: tf.Tensor, pieces: SentencePieces, *, is_swapped: bool
+) -> tuple[tf.Tensor, ...]:
+    """As `_split_words`, at borders of sentences, and what a split of words would tell.
+
+    The last value, `[B, 1]` bool, is whether one end alone of the text is a sentence's,
+    which tells the order of halves that are not cut between sentences.
     """
     content, position = _content(texts)
     total = tf.minimum(_num_tokens(texts), tf.shape(content)[1] - 2)
     is_within = (position > 0) & (position < total)
-    sentences = is_within & _sentence_starts(content, sentence_pieces)
-    is_whole = _is_whole(texts)
-    begins = texts.begins[:, None] | (not is_swapped)
-    first = tf.where(begins, 0, _first(sentences))
-    last = tf.where(is_whole, total, _last(sentences))
-    inner = sentences & (position > first) & (position < last)
-    by_sentence = _any(inner)
-    borders = is_within & _borders(content, word_starts)
-    cut, found = _draw(tf.where(by_sentence, inner, borders), draw)
-    if is_swapped:  # The one end that is a document's would tell which was first.
-        is_inner = ~(is_whole | texts.begins[:, None])
-        found &= by_sentence | ~_any(sentences) | is_inner
-    begin, end = tf.where(by_sentence, first, 0), tf.where(by_sentence, last, total)
-    return begin, tf.where(found, cut, total), end, found, by_sentence
+    borders = is_within & sentence_starts(content, pieces)
+    is_whole, begins = _is_whole(texts), texts.begins[:, None]
+    first = tf.where(begins | (not is_swapped), 0, _first(borders))
+    last = tf.where(is_whole, total, _last(borders))
+    inner = borders & (position > first) & (position < last)
+    cut, found = _draw(inner, draw)
+    is_told = ~found & _any(borders) & (is_whole | begins)
+    return first, cut, last, found, is_told
 
 
-def _excerpt(
+def _other_words(
     others: TokenBatch,
     texts: TokenBatch,
     rest: tf.Tensor,
-    room: tf.Tensor,
-    by_sentence: tf.Tensor,
     draw: tf.Tensor,
     word_starts: np.ndarray | None,
-    sentence_pieces: SentencePieces | None,
+    pieces: SentencePieces | None,
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Where a wrong B begins in the other text, and its size; both `[B, 1]`.
-
-    It is like the right one, which has `rest` tokens and `room` for more: of whole
-    sentences where that is, with size 0 if none fits, and else the end of a text where
-    that is.
-    """
+    """Where a wrong B of words begins in the other text, and its size, `[B, 1]`."""
     content, position = _content(others)
     available = _num_tokens(others)
     words = _borders(content, word_starts)
-    begin, is_any = _draw(words & (position <= available - rest), draw)
-    begin = tf.where(is_any, begin, 0)
-    size = tf.minimum(rest, available)
-    if sentence_pieces is None:
+    begin, found = _draw(words & (position <= available - rest), draw)
+    begin, size = tf.where(found, begin, 0), tf.minimum(rest, available)
+    if pieces is None:
         return begin, size
-
-    # Sentences, as many as fit in place of the last ones of a piece.
-    is_whole = _is_whole(others)
-    inner = _sentence_starts(content, sentence_pieces)
-    inner &= (position > 0) & (position < available)
-    ends = inner | (is_whole & (position == available))
-    after = _next(ends)
-    starts = inner | (others.begins[:, None] & (position == 0))
-    starts &= after <= position + room
-    enough = starts & (position <= _last(ends) - rest)
-    first, found = _draw(tf.where(_any(enough), enough, starts), draw)
-    wanted = first + tf.where(_is_whole(texts), rest, room)
-    last = _nearest(ends & (position > first) & (position <= first + room), wanted)
-    begin = tf.where(by_sentence, first, begin)
-    size = tf.where(by_sentence, tf.where(found, last - first, 0), size)
-
-    # Words before the text's end, or its last sentence's.
-    stop = tf.where(is_whole, available, _last(inner))
+    # The right B of a whole text ends as a text, or at least as a sentence does.
+    borders = sentence_starts(content, pieces) & (position < available)
+    stop = tf.where(_is_whole(others), available, _last(borders))
     fits = words & (position < stop) & (position >= stop - rest)
-    is_used = ~by_sentence & _is_whole(texts) & _any(fits)
+    is_used = _is_whole(texts) & _any(fits)
     begin = tf.where(is_used, _first(fits), begin)
     return begin, tf.where(is_used, stop - begin, size)
+
+
+def _other_sentences(
+    others: TokenBatch,
+    texts: TokenBatch,
+    places: list[tf.Tensor],
+    draw: tf.Tensor,
+    pieces: SentencePieces,
+) -> tuple[tf.Tensor, ...]:
+    """As `_other_words`, of whole sentences, and whether any fit; `[B, 1]` all.
+
+    `places` are where A and B begin, and where B ends, in the text.
+    """
+    content, position = _content(others)
+    available = _num_tokens(others)
+    _, cut, end = places
+    rest, room = end - cut, tf.shape(content)[1] - 2 - cut
+    borders = sentence_starts(content, pieces)
+    borders &= (position > 0) & (position < available)
+    ends = borders | (_is_whole(others) & (position == available))
+    starts = borders | (others.begins[:, None] & (position == 0))
+    starts &= _next(ends) <= position + room
+    enough = starts & (position <= _last(ends) - rest)
+    begin, found = _draw(tf.where(_any(enough), enough, starts), draw)
+    # As many as fit in place of the last ones of a text that fills its row.
+    wanted = begin + tf.where(_is_whole(texts), rest, room)
+    last = _nearest(ends & (position > begin) & (position <= begin + room), wanted)
+    return begin, last - begin, found
 
 
 def _content(texts: TokenBatch) -> tuple[tf.Tensor, tf.Tensor]:
@@ -228,14 +250,6 @@ def _borders(token_ids: tf.Tensor, word_starts: np.ndarray | None) -> tf.Tensor:
     if word_starts is None:
         return tf.ones_like(token_ids, tf.bool)
     return tf.gather(tf.constant(word_starts), token_ids)
-
-
-def _sentence_starts(
-    token_ids: tf.Tensor, sentence_pieces: SentencePieces | None
-) -> tf.Tensor:
-    if sentence_pieces is None:
-        return tf.zeros_like(token_ids, tf.bool)
-    return sentence_starts(token_ids, sentence_pieces)
 
 
 def _any(places: tf.Tensor) -> tf.Tensor:

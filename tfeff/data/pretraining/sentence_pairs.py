@@ -26,10 +26,9 @@ class SentencePairs(Examples):
     better not asked.) With probability 1/2 the pair is made wrong: for `"order"`, A and
     B are swapped; for `"next"`, B is taken from another document. Eight sequences are
     drawn for this, and one of another document is used; if there is none, which is
-    likely with few documents only, or none of its sentences fits, the pair is not
-    changed. Sequences that cannot be split, such as those of one token, and for the
-    order those with parts of two sentences alone and an end of the document, have
-    weight 0.
+    likely with few documents only, the pair is not changed. Sequences that cannot be
+    split, such as those of one token, and for the order those with parts of two
+    sentences alone and an end of the document, have weight 0.
 
     `Cache.batches` gives `(inputs, labels, weights)`. `inputs` are those of
     `MaskedTokens` with `segment_ids` 1 for B and its `[SEP]`, and
