@@ -14,6 +14,7 @@ from tfeff.data.cache.manifest import LENGTHS, Manifest, damaged
 _HEADER = struct.Struct("<QI")  # Of a TFRecord: the length, and its checksum.
 _FOOTER = struct.Struct("<I")  # The checksum of the record.
 _AROUND = _HEADER.size + _FOOTER.size
+_INVERTED = bytes(range(255, -1, -1))
 _OPEN_SHARDS = 64
 
 
@@ -58,10 +59,10 @@ class RecordReader:
         if length != len(record) or checksum != _masked(google_crc32c.value(record)):
             path = os.path.join(self._directory, self._shards[shard].file)
             raise ValueError(damaged(path, f"its record {index} is not as written"))
-        number = record[:4]
-        before = offsets[max(index - 1, 0)] + _HEADER.size
-        if index > 0 and content[before : before + 4] == number:  # In this shard.
-            return bytes(255 - byte for byte in number) + record[4:]
+        if index > 0:  # In this shard.
+            before = offsets[index - 1] + _HEADER.size
+            if content[before : before + 4] == record[:4]:
+                return record[:4].translate(_INVERTED) + record[4:]
         return record
 
     def _open(self, index):

@@ -85,23 +85,19 @@ def make_pairs(
     )
     flip = flip_draw >= 2**31
 
-    content = texts.token_ids[:, 1:]  # tokens after the text are never read
-    begin, cut, end, found = _split_words(texts, cut_draw, word_starts)
+    text = _read(texts, word_starts, sentence_pieces)
+    begin, cut, end, found = _split_words(text, cut_draw)
     if others is not None:
-        rest = end - cut
-        start, size = _other_words(
-            others, texts, rest, start_draw, word_starts, sentence_pieces
-        )
+        other = _read(others, word_starts, sentence_pieces)
+        start, size = _other_words(other, text, end - cut, start_draw)
     if sentence_pieces is not None:
         *places, fits, is_told = _split_sentences(
-            texts, cut_draw, sentence_pieces, is_swapped=others is None
+            text, cut_draw, is_swapped=others is None
         )
         if others is None:
             found &= ~is_told
         else:
-            *piece, has_piece = _other_sentences(
-                others, texts, places, start_draw, sentence_pieces
-            )
+            *piece, has_piece = _other_sentences(other, text, places, start_draw)
             fits &= has_piece  # Whether or not the pair is made wrong.
             start, size = (
                 tf.where(fits, *x) for x in zip(piece, (start, size), strict=True)
@@ -114,12 +110,12 @@ def make_pairs(
     # A is tokens [start_a, start_a + size_a) of `source`, and B likewise.
     left, rest = cut - begin, end - cut
     if others is None:
-        source = content
+        source = text.tokens
         wrong = flip & found
         start_a, size_a = tf.where(wrong, cut, begin), tf.where(wrong, rest, left)
         start_b, size_b = tf.where(wrong, begin, cut), tf.where(wrong, left, rest)
     else:
-        source = tf.concat([content, others.token_ids[:, 1:]], axis=1)
+        source = tf.concat([text.tokens, other.tokens], axis=1)
         elsewhere = (texts.documents != others.documents)[:, None]
         wrong = flip & found & elsewhere & (size > 0)
         start_a, size_a = begin, left
@@ -144,112 +140,111 @@ def make_pairs(
     )
 
 
-def _split_words(
-    texts: TokenBatch, draw: tf.Tensor, word_starts: np.ndarray | None
-) -> tuple[tf.Tensor, ...]:
+class _Text(NamedTuple):
+    """The text of each row, and the places, `[B, T − 1]` bool, where it may be cut."""
+
+    tokens: (
+        tf.Tensor
+    )  # [B, T − 1]: those behind [CLS], of which those after it count not
+    size: tf.Tensor  # [B, 1], 0 in a row of padding
+    is_whole: (
+        tf.Tensor
+    )  # [B, 1]: it leaves room in its row; others may go on in the next
+    begins: tf.Tensor  # [B, 1]: it begins its document
+    words: tf.Tensor  # before each word, also behind the text
+    sentences: tf.Tensor | None  # between two sentences; None if that is not known
+
+    @property
+    def most(self) -> tf.Tensor:
+        """The most tokens of a pair."""
+        return tf.shape(self.tokens)[1] - 2
+
+    @property
+    def position(self) -> tf.Tensor:
+        """The places, `[T − 1]`."""
+        return tf.range(tf.shape(self.tokens)[1])
+
+
+def _read(
+    texts: TokenBatch,
+    word_starts: np.ndarray | None,
+    sentence_pieces: SentencePieces | None,
+) -> _Text:
+    tokens = texts.token_ids[:, 1:]
+    framed = tf.reduce_sum(texts.padding_mask, axis=1, keepdims=True)
+    size = tf.maximum(framed - 2, 0)
+    words, sentences = tf.ones_like(tokens, tf.bool), None
+    if word_starts is not None:
+        words = tf.gather(tf.constant(word_starts), tokens)
+    if sentence_pieces is not None:
+        is_within = tf.range(tf.shape(tokens)[1]) < size
+        sentences = is_within & sentence_starts(tokens, sentence_pieces)
+    is_whole = size < tf.shape(tokens)[1] - 1
+    return _Text(tokens, size, is_whole, texts.begins[:, None], words, sentences)
+
+
+def _split_words(text: _Text, draw: tf.Tensor) -> tuple[tf.Tensor, ...]:
     """Where A begins, B begins and B ends, and whether there is a B; all `[B, 1]`."""
-    content, position = _content(texts)
-    total = tf.minimum(_num_tokens(texts), tf.shape(content)[1] - 2)
-    borders = _borders(content, word_starts) & (position > 0) & (position < total)
+    total = tf.minimum(text.size, text.most)
+    borders = text.words & (text.position > 0) & (text.position < total)
     cut, found = _draw(borders, draw)
     return tf.zeros_like(cut), tf.where(found, cut, total), total, found
 
 
 def _split_sentences(
-    texts: TokenBatch, draw: tf.Tensor, pieces: SentencePieces, *, is_swapped: bool
+    text: _Text, draw: tf.Tensor, *, is_swapped: bool
 ) -> tuple[tf.Tensor, ...]:
     """As `_split_words`, at borders of sentences, and what a split of words would tell.
 
     The last value, `[B, 1]` bool, is whether one end alone of the text is a sentence's,
     which tells the order of halves that are not cut between sentences.
     """
-    content, position = _content(texts)
-    total = tf.minimum(_num_tokens(texts), tf.shape(content)[1] - 2)
-    is_within = (position > 0) & (position < total)
-    borders = is_within & sentence_starts(content, pieces)
-    is_whole, begins = _is_whole(texts), texts.begins[:, None]
-    first = tf.where(begins | (not is_swapped), 0, _first(borders))
-    last = tf.where(is_whole, total, _last(borders))
-    inner = borders & (position > first) & (position < last)
+    total = tf.minimum(text.size, text.most)
+    borders = text.sentences & (text.position < total)
+    first = tf.where(text.begins | (not is_swapped), 0, _first(borders))
+    last = tf.where(text.is_whole, total, _last(borders))
+    inner = borders & (text.position > first) & (text.position < last)
     cut, found = _draw(inner, draw)
-    is_told = ~found & _any(borders) & (is_whole | begins)
+    is_told = ~found & _any(borders) & (text.is_whole | text.begins)
     return first, cut, last, found, is_told
 
 
 def _other_words(
-    others: TokenBatch,
-    texts: TokenBatch,
-    rest: tf.Tensor,
-    draw: tf.Tensor,
-    word_starts: np.ndarray | None,
-    pieces: SentencePieces | None,
+    other: _Text, text: _Text, rest: tf.Tensor, draw: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Where a wrong B of words begins in the other text, and its size, `[B, 1]`."""
-    content, position = _content(others)
-    available = _num_tokens(others)
-    words = _borders(content, word_starts)
-    begin, found = _draw(words & (position <= available - rest), draw)
-    begin, size = tf.where(found, begin, 0), tf.minimum(rest, available)
-    if pieces is None:
+    position = other.position
+    begin, found = _draw(other.words & (position <= other.size - rest), draw)
+    begin, size = tf.where(found, begin, 0), tf.minimum(rest, other.size)
+    if other.sentences is None:
         return begin, size
     # The right B of a whole text ends as a text, or at least as a sentence does.
-    borders = sentence_starts(content, pieces) & (position < available)
-    stop = tf.where(_is_whole(others), available, _last(borders))
-    fits = words & (position < stop) & (position >= stop - rest)
-    is_used = _is_whole(texts) & _any(fits)
+    stop = tf.where(other.is_whole, other.size, _last(other.sentences))
+    fits = other.words & (position < stop) & (position >= stop - rest)
+    is_used = text.is_whole & _any(fits)
     begin = tf.where(is_used, _first(fits), begin)
     return begin, tf.where(is_used, stop - begin, size)
 
 
 def _other_sentences(
-    others: TokenBatch,
-    texts: TokenBatch,
-    places: list[tf.Tensor],
-    draw: tf.Tensor,
-    pieces: SentencePieces,
+    other: _Text, text: _Text, places: list[tf.Tensor], draw: tf.Tensor
 ) -> tuple[tf.Tensor, ...]:
     """As `_other_words`, of whole sentences, and whether any fit; `[B, 1]` all.
 
     `places` are where A and B begin, and where B ends, in the text.
     """
-    content, position = _content(others)
-    available = _num_tokens(others)
+    position = other.position
     _, cut, end = places
-    rest, room = end - cut, tf.shape(content)[1] - 2 - cut
-    borders = sentence_starts(content, pieces)
-    borders &= (position > 0) & (position < available)
-    ends = borders | (_is_whole(others) & (position == available))
-    starts = borders | (others.begins[:, None] & (position == 0))
+    rest, room = end - cut, text.most - cut
+    ends = other.sentences | (other.is_whole & (position == other.size))
+    starts = other.sentences | (other.begins & (position == 0))
     starts &= _next(ends) <= position + room
     enough = starts & (position <= _last(ends) - rest)
     begin, found = _draw(tf.where(_any(enough), enough, starts), draw)
     # As many as fit in place of the last ones of a text that fills its row.
-    wanted = begin + tf.where(_is_whole(texts), rest, room)
+    wanted = begin + tf.where(text.is_whole, rest, room)
     last = _nearest(ends & (position > begin) & (position <= begin + room), wanted)
     return begin, last - begin, found
-
-
-def _content(texts: TokenBatch) -> tuple[tf.Tensor, tf.Tensor]:
-    """The tokens behind `[CLS]`, `[B, T − 1]`, and their places, `[T − 1]`."""
-    content = texts.token_ids[:, 1:]
-    return content, tf.range(tf.shape(content)[1])
-
-
-def _num_tokens(texts: TokenBatch) -> tf.Tensor:
-    """Tokens between `[CLS]` and `[SEP]`, [B, 1]; 0 in a row of padding."""
-    framed = tf.reduce_sum(texts.padding_mask, axis=1, keepdims=True)
-    return tf.maximum(framed - 2, 0)
-
-
-def _is_whole(texts: TokenBatch) -> tf.Tensor:
-    """Whether a text leaves room in its row, [B, 1]; others may go on in the next."""
-    return _num_tokens(texts) < tf.shape(texts.token_ids)[1] - 2
-
-
-def _borders(token_ids: tf.Tensor, word_starts: np.ndarray | None) -> tf.Tensor:
-    if word_starts is None:
-        return tf.ones_like(token_ids, tf.bool)
-    return tf.gather(tf.constant(word_starts), token_ids)
 
 
 def _any(places: tf.Tensor) -> tf.Tensor:
