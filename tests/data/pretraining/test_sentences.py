@@ -34,39 +34,38 @@ def word_piece():
     )
 
 
-def starts_of(tokenizer, text):
-    ids = tokenizer(text)
+def rests_of(tokenizer, text):
+    """What a text has from each start of a sentence on, but for its own."""
+    ids = np.asarray(tokenizer(text))
     pieces = sentence_pieces(tokenizer, word_starts(tokenizer))
-    found = sentence_starts(tf.constant([np.asarray(ids)]), pieces)[0].numpy()
-    return [tokenizer.detokenize(ids[i : i + 2]) for i in np.flatnonzero(found)]
+    found = sentence_starts(tf.constant([ids]), pieces)[0].numpy()
+    return [tokenizer.detokenize(ids[i:]) for i in np.flatnonzero(found)]
 
 
 def test_starts_by_word_piece():
     """Quotes and brackets behind a sentence belong to it; numbers are not cut."""
-    found = starts_of(word_piece(), TEXT)
-    firsts = [words.split()[0] for words in found]
+    firsts = [rest.split()[0] for rest in rests_of(word_piece(), TEXT)]
     assert firsts == ["did", "he", "pi", "so", "it", "yes"]
 
 
 def test_starts_by_sentence_piece():
     tokenizer = train_tokenizer([TEXT] * 3, vocabulary_size=32)
-    ids = np.asarray(tokenizer(TEXT))
-    pieces = sentence_pieces(tokenizer, word_starts(tokenizer))
-    found = sentence_starts(tf.constant([ids]), pieces)[0].numpy()
-    rests = [tokenizer.detokenize(ids[i:]) for i in np.flatnonzero(found)]
-    assert [rest[:2] for rest in rests] == ['"d', "he", "pi", "so", "it", "ye"]
+    assert [rest[:2] for rest in rests_of(tokenizer, TEXT)] == [
+        '"d',
+        "he",
+        "pi",
+        "so",
+        "it",
+        "ye",
+    ]
 
 
 def test_texts_without_spaces_are_split():
     sentences = ["天地玄黄。", "宇宙洪荒。", "日月盈昃。", "辰宿列张。"]
     texts = ["".join(np.roll(sentences, i)) for i in range(4)] * 2
     tokenizer = train_tokenizer(texts, vocabulary_size=23)
-    pieces = sentence_pieces(tokenizer, word_starts(tokenizer))
-    ids = np.asarray(tokenizer(texts[0]))
-    found = sentence_starts(tf.constant([ids]), pieces)[0].numpy()
-    assert [tokenizer.detokenize(ids[i:]) for i in np.flatnonzero(found)] == [
-        "".join(sentences[i:]) for i in (1, 2, 3)
-    ]
+    expected = ["".join(sentences[i:]) for i in (1, 2, 3)]
+    assert rests_of(tokenizer, texts[0]) == expected
 
 
 @pytest.fixture(scope="module", params=[(1, 4), (30, 40)], ids=["short", "long"])
