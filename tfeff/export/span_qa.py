@@ -10,9 +10,9 @@ from tfeff.data.finetuning.span_decoding import (
 )
 from tfeff.data.finetuning.windows import (
     PAIR_FRAME,
-    count_windows,
-    cut_windows,
     window_inputs,
+    windows,
+    windows_of,
 )
 from tfeff.data.text.offset_tokenizer import OffsetTokenizer
 from tfeff.export.parts import by_parts
@@ -176,19 +176,16 @@ class Answerer(tf.Module):
             question_sizes,
         )
         question_sizes = checked(question_sizes, leaves_room)
-        counts = count_windows(
-            question_sizes, passage_sizes, self.sequence_length, self.stride
-        )
+        room = self.sequence_length - PAIR_FRAME - question_sizes
+        counts = windows(room, passage_sizes, self.stride)
         are_few = require(
             counts <= self.max_windows,
             f"`passage` must have at most {self.max_windows} windows beside its "
             "question. Received: passages of so many windows:",
             counts,
         )
-        question_sizes = checked(question_sizes, are_few)
-        example, begin, size = cut_windows(
-            question_sizes, passage_sizes, self.sequence_length, self.stride
-        )
+        room = checked(room, are_few)
+        example, begin, size = windows_of(room, passage_sizes, self.stride)
         return counts, example, begin + tf.gather(passage.row_starts(), example), size
 
     def _best_of_all(self, question, passages, visible, *windows):

@@ -32,7 +32,7 @@ from tfeff.data import (
 from tfeff.data.finetuning import span_features
 from tfeff.data.finetuning.span_decoding import best_in_windows
 from tfeff.data.finetuning.span_features import token_span
-from tfeff.data.finetuning.windows import cut_windows
+from tfeff.data.finetuning.windows import windows_of
 from tfeff.data.text.bert_tokenizer import BertTokenizer
 from tfeff.data.text.offset_tokenizer import OffsetTokenizer, encode_with_offsets
 from tfeff.datasets import read_squad
@@ -203,10 +203,7 @@ def test_pieces_are_the_text_and_spans_come_back(any_tokenizer, encode, parts, d
 
 @given(st.integers(0, 60), st.integers(1, 20), st.integers(1, 20))
 def test_windows_leave_nothing_out_and_stop_in_time(count, room, stride):
-    asked = 9
-    windows = cut_windows(
-        np.array([asked]), np.array([count]), room + asked + 3, stride
-    )
+    windows = windows_of(room, np.array([count]), stride)
     question, starts, sizes = (tensor.numpy().tolist() for tensor in windows)
     assert starts == list(reference.window_starts(count, room, stride))
     assert sizes == [min(room, count - start) for start in starts]

@@ -14,7 +14,7 @@ from tfeff.data.finetuning.examples import (
     check_questions,
 )
 from tfeff.data.finetuning.packing import num_separators, pair_frame
-from tfeff.data.finetuning.windows import cut_windows, window_inputs
+from tfeff.data.finetuning.windows import PAIR_FRAME, window_inputs, windows_of
 from tfeff.data.sampling import epoch_rows, index_shuffled
 from tfeff.data.text.offset_tokenizer import encode_with_offsets
 from tfeff.utils.checks import check_integer
@@ -193,66 +193,38 @@ def make_span_features(
                 f"{sequence_length=}"
             )
     more = [tokenizer.sep_token_id] * (num_separators(tokenizer) - 1)
-    with tf.device("CPU"):
-        return _features(
-            questions,
-            [offsets[passage] for passage in passage_of],
-            [np.append(ids, more).astype(np.int32) for ids in question_ids],
-            passage_ids,
-            passage_of,
-            tokenizer,
-            sequence_length,
-            stride,
-        )
-
-
-def token_span(offsets: np.ndarray, start: int, end: int) -> tuple[int, int] | None:
-    """The first and the last token that share a character with `[start, end)`."""
-    visible = offsets[:, 0] < offsets[:, 1]
-    shared = visible & (offsets[:, 0] < end) & (offsets[:, 1] > start)
-    (indices,) = shared.nonzero()
-    return (int(indices[0]), int(indices[-1])) if len(indices) else None
-
-
-def _features(
-    questions,
-    offsets,
-    question_ids,
-    passage_ids,
-    passage_of,
-    tokenizer,
-    sequence_length,
-    stride,
-):
+    question_ids = [np.append(ids, more).astype(np.int32) for ids in question_ids]
     question_sizes, passage_sizes = (
         np.array([len(row) for row in rows], np.int64)
         for rows in (question_ids, passage_ids)
     )
     begins = (np.cumsum(passage_sizes) - passage_sizes)[passage_of]
-    passage_sizes = passage_sizes[passage_of]
-    windows = cut_windows(question_sizes, passage_sizes, sequence_length, stride)
-    index, first, size = (tensor.numpy() for tensor in windows)
-    question_ids = tf.RaggedTensor.from_row_lengths(
-        np.concatenate(question_ids), question_sizes
-    )
     passage_ids = np.concatenate(passage_ids)
-    inputs = {
-        name: np.empty((len(index), sequence_length), np.int32)
-        for name in ("token_ids", "segment_ids", "padding_mask")
-    }
-    for row in range(0, len(index), _WINDOWS_AT_ONCE):
-        part = slice(row, row + _WINDOWS_AT_ONCE)
-        rows = window_inputs(
-            tf.gather(question_ids, index[part]),
-            passage_ids,
-            begins[index[part]] + first[part],
-            size[part],
-            tokenizer,
-            sequence_length,
+    with tf.device("CPU"):
+        room = sequence_length - PAIR_FRAME - question_sizes
+        windows = windows_of(room, passage_sizes[passage_of], stride)
+        index, first, size = (tensor.numpy() for tensor in windows)
+        asked = tf.RaggedTensor.from_row_lengths(
+            np.concatenate(question_ids), question_sizes
         )
-        for name, array in inputs.items():
-            array[part] = rows[name]
+        inputs = {
+            name: np.empty((len(index), sequence_length), np.int32)
+            for name in ("token_ids", "segment_ids", "padding_mask")
+        }
+        for row in range(0, len(index), _WINDOWS_AT_ONCE):
+            part = slice(row, row + _WINDOWS_AT_ONCE)
+            rows = window_inputs(
+                tf.gather(asked, index[part]),
+                passage_ids,
+                begins[index[part]] + first[part],
+                size[part],
+                tokenizer,
+                sequence_length,
+            )
+            for name, array in inputs.items():
+                array[part] = rows[name]
     positions = question_sizes[index] + 2
+    offsets = tuple(offsets[passage] for passage in passage_of)
     targets = _targets(questions, offsets, index, first, size)
     targets = np.where(targets < 0, 0, targets + positions[:, np.newaxis])
     return SpanFeatures(
@@ -262,9 +234,17 @@ def _features(
         question_indices=index.astype(np.int32),
         passage_positions=positions.astype(np.int32),
         window_starts=first.astype(np.int32),
-        offsets=tuple(offsets),
+        offsets=offsets,
         questions=questions,
     )
+
+
+def token_span(offsets: np.ndarray, start: int, end: int) -> tuple[int, int] | None:
+    """The first and the last token that share a character with `[start, end)`."""
+    visible = offsets[:, 0] < offsets[:, 1]
+    shared = visible & (offsets[:, 0] < end) & (offsets[:, 1] > start)
+    (indices,) = shared.nonzero()
+    return (int(indices[0]), int(indices[-1])) if len(indices) else None
 
 
 def _targets(questions, offsets, index, first, size):

@@ -43,39 +43,6 @@ def windows_of(
     return text, first, tf.minimum(room, tf.gather(sizes, text) - first)
 
 
-def count_windows(
-    question_sizes: tf.Tensor,
-    passage_sizes: tf.Tensor,
-    sequence_length: int,
-    stride: int,
-) -> tf.Tensor:
-    """The number of `windows` of each passage beside its question; `[N]` int64."""
-    return windows(sequence_length - PAIR_FRAME - question_sizes, passage_sizes, stride)
-
-
-def cut_windows(
-    question_sizes: tf.Tensor,
-    passage_sizes: tf.Tensor,
-    sequence_length: int,
-    stride: int,
-) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """The windows of passages beside their questions, by their tokens.
-
-    Args:
-        question_sizes: `[N]` int64, tokens of each question; a token of the
-            passage fits beside them.
-        passage_sizes: `[N]` int64, tokens of its passage.
-        sequence_length: most tokens of a window.
-        stride: tokens from one window's begin to the next one's, at most.
-
-    Returns:
-        As `windows_of`; a text is a passage.
-    """
-    return windows_of(
-        sequence_length - PAIR_FRAME - question_sizes, passage_sizes, stride
-    )
-
-
 def window_inputs(
     question: tf.RaggedTensor,
     passages: tf.Tensor,
