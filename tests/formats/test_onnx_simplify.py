@@ -5,10 +5,9 @@ import collections
 import numpy as np
 import pytest
 
-from tfeff.formats.onnx_simplify import simplify
-
 onnx = pytest.importorskip("onnx", reason="onnx is not installed (extra onnx)")
 reference = pytest.importorskip("onnx.reference")
+simplify = pytest.importorskip("tfeff.formats.onnx_simplify").simplify
 helper, numpy_helper = onnx.helper, onnx.numpy_helper
 FLOAT, INT = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
 

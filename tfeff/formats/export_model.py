@@ -12,7 +12,6 @@ import keras
 from keras import ops
 
 from tfeff.compat import other_policies, policy_of, sublayers
-from tfeff.formats.onnx_simplify import simplify
 from tfeff.layers.checks import check_model
 from tfeff.layers.scored_attention import ScoredAttention
 from tfeff.ops.kernels.backends import forward_only
@@ -251,7 +250,7 @@ def _export_onnx(model, filepath, **kwargs):
         )
     import onnx
 
-    from tfeff.formats import onnx_graph
+    from tfeff.formats import onnx_graph, onnx_simplify
 
     # Beside the file, whose disk is then the only one that can be full.
     beside = os.path.dirname(filepath)
@@ -263,8 +262,7 @@ def _export_onnx(model, filepath, **kwargs):
     places = onnx_graph.unknown_operators(exported.graph)
     if places:
         raise _no_operators("onnx", model, places)
-    onnx_graph.divide_before_erf(exported.graph)
-    simplify(exported)
+    onnx_simplify.simplify(exported)
     onnx.save(exported, filepath)
 
 

@@ -1,10 +1,7 @@
 """Graphs of ONNX, as ONNX Runtime can and should compute them."""
 
-import itertools
-
-import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import helper
 
 # Operators that ONNX lacks, written with those that it has: each is an operator and its
 # inputs, `x`, a constant, or the number of an operation before it.
@@ -72,32 +69,6 @@ def _written_out(node):
         nodes.append(helper.make_node(operator, names, results[-1:]))
     nodes[-1].output[:] = node.output
     return nodes
-
-
-def divide_before_erf(graph):
-    """Writes the argument of `erf` as `x / sqrt(2)`, where it is a product.
-
-    ONNX Runtime has an operator for GELU, and knows it by this division.
-    """
-    arrays = {x.name: numpy_helper.to_array(x) for x in graph.initializer}
-    erf = {node.input[0] for node in graph.node if node.op_type == "Erf"}
-    for node in graph.node:
-        if node.op_type != "Mul" or not erf.intersection(node.output):
-            continue
-        for factor, x in itertools.permutations(node.input):
-            values = arrays.get(factor)
-            if values is not None and np.all(abs(values - 0.5**0.5) < 1e-7):
-                divisor = numpy_helper.from_array(
-                    values.dtype.type(2.0**0.5), f"{node.name}/divisor"
-                )
-                graph.initializer.append(divisor)
-                node.op_type = "Div"
-                node.input[:] = [x, divisor.name]
-    used = {name for node in _nodes(graph) for name in node.input}
-    used.update(output.name for output in graph.output)
-    for index in reversed(range(len(graph.initializer))):
-        if graph.initializer[index].name not in used:
-            del graph.initializer[index]
 
 
 def _nodes(graph):
