@@ -16,7 +16,6 @@ from tfeff.data.cache.shards import (
     ShardResult,
     ShardTask,
     WrittenShard,
-    shard_settings,
     write_shard,
 )
 from tfeff.data.cache.tokenization import Tokenization
@@ -37,7 +36,6 @@ class WriteShard(beam.DoFn):
 
     def setup(self):
         self._tokenization = Tokenization(self._packed.unpack())
-        self._settings = shard_settings(self._wanted, self._tokenization)
 
     def process(self, item) -> Iterator[ShardResult]:
         shard, found = item
@@ -50,7 +48,7 @@ class WriteShard(beam.DoFn):
                     unfinished,
                     documents,
                     first_document,
-                    self._settings,
+                    self._wanted,
                     self._tokenization.ids(documents),
                 )
             )

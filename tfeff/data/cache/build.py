@@ -13,12 +13,7 @@ from tfeff.data.cache.cache import Cache, open_cache
 from tfeff.data.cache.finishing import SPECIAL_NAMES, finish
 from tfeff.data.cache.layout import chunks, corpus_hash, shard_file, text_hash
 from tfeff.data.cache.manifest import FILE_NAME, Manifest
-from tfeff.data.cache.shards import (
-    ShardTask,
-    WrittenShard,
-    shard_settings,
-    write_shard,
-)
+from tfeff.data.cache.shards import ShardTask, WrittenShard, write_shard
 from tfeff.data.cache.tokenization import Tokenization
 from tfeff.data.text.documents import check_documents
 from tfeff.data.text.tokenizers import tokenizer_fingerprint
@@ -270,7 +265,6 @@ def _fill(
 ) -> None:
     """Writes the shards and the manifest."""
     tokenization = Tokenization(tokenizer)
-    settings = shard_settings(wanted, tokenization)
 
     def tasks() -> Iterator[ShardTask]:
         for chunk in chunks(documents, layout.SIZES):
@@ -278,7 +272,7 @@ def _fill(
                 os.path.join(directory, shard_file(chunk.shard)),
                 chunk.documents,
                 chunk.first_document,
-                settings,
+                wanted,
                 tokenization.ids(chunk.documents),
             )
 

@@ -2,9 +2,9 @@
 
 import dataclasses
 import os
+from collections.abc import Callable
 
 import numpy as np
-import sentencepiece
 import tensorflow as tf
 
 from tfeff.data.cache.chunking import (
@@ -14,32 +14,10 @@ from tfeff.data.cache.chunking import (
     piece_lengths,
 )
 from tfeff.data.cache.layout import text_hash
-from tfeff.data.cache.tokenization import Tokenization
 from tfeff.utils.digests import sha256
 
 _ROWS_AT_ONCE = 4096  # bounds memory when documents are many and short
 _FRAME = 3  # words of a record around its piece: document, [CLS] and [SEP]
-
-
-@dataclasses.dataclass(frozen=True)
-class ShardSettings:
-    """Settings that all shards of a cache share."""
-
-    sequence_length: int
-    cross_documents: bool
-    vocabulary_size: int
-    cls_token_id: int
-    sep_token_id: int
-    # None if the tasks have the ids
-    processor: sentencepiece.SentencePieceProcessor | None
-
-
-def shard_settings(wanted: dict, tokenization: Tokenization) -> ShardSettings:
-    """The settings of shards, of those of the cache."""
-    names = {field.name for field in dataclasses.fields(ShardSettings)} - {"processor"}
-    return ShardSettings(
-        processor=tokenization.processor, **{name: wanted[name] for name in names}
-    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,9 +27,8 @@ class ShardTask:
     path: str
     documents: list[str]
     first_document: int  # index of the first one in the corpus
-    settings: ShardSettings
-    # of each document; empty with a processor
-    ids: list[np.ndarray] = dataclasses.field(default_factory=list)
+    wanted: dict  # the settings of the cache
+    ids: Callable[[], list[np.ndarray]]  # those of each document
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,19 +64,21 @@ def write_shard(task: ShardTask) -> ShardResult:
         ValueError: if a token id is not in [0, vocabulary_size).
         OSError: if the file cannot be written.
     """
-    settings = task.settings
-    ids, lengths = _concatenated(task)
-    outside = (ids < 0) | (ids >= settings.vocabulary_size)
+    wanted, arrays = task.wanted, task.ids()
+    lengths = np.array([len(ids) for ids in arrays], np.int64)
+    ids = np.concatenate(arrays).astype(np.int32, copy=False)
+    size = wanted["vocabulary_size"]
+    outside = (ids < 0) | (ids >= size)
     if outside.any():
         raise ValueError(
-            "`tokenizer` must give ids from 0 to vocabulary_size - 1 = "
-            f"{settings.vocabulary_size - 1}. Received: {ids[outside.argmax()]}"
+            f"`tokenizer` must give ids from 0 to vocabulary_size - 1 = {size - 1}. "
+            f"Received: {ids[outside.argmax()]}"
         )
-    counts = np.bincount(ids, minlength=settings.vocabulary_size)
+    counts = np.bincount(ids, minlength=size)
     num_empty = int(np.sum(lengths == 0))
-    if settings.cross_documents:
-        ids, lengths = join_documents(ids, lengths, settings.sep_token_id)
-    capacity = settings.sequence_length - 2
+    if wanted["cross_documents"]:
+        ids, lengths = join_documents(ids, lengths, wanted["sep_token_id"])
+    capacity = wanted["sequence_length"] - 2
     pieces = piece_lengths(lengths, capacity)
     documents = task.first_document + piece_documents(lengths, capacity)
     position = 0
@@ -111,8 +90,8 @@ def write_shard(task: ShardTask) -> ShardResult:
                     ids[position : position + block.sum()],
                     block,
                     documents[first : first + _ROWS_AT_ONCE],
-                    settings.cls_token_id,
-                    settings.sep_token_id,
+                    wanted["cls_token_id"],
+                    wanted["sep_token_id"],
                 )
                 position += block.sum()
                 lengths = block + _FRAME
@@ -131,12 +110,3 @@ def write_shard(task: ShardTask) -> ShardResult:
         num_empty=num_empty,
     )
     return ShardResult(shard, counts, (pieces + _FRAME).astype(np.uint32))
-
-
-def _concatenated(task: ShardTask) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the concatenated ids [S] int32 and the documents' lengths [N]."""
-    processor, arrays = task.settings.processor, task.ids
-    if processor is not None:
-        arrays = processor.encode(task.documents, return_type="numpy", num_threads=1)
-    lengths = np.array([len(ids) for ids in arrays], np.int64)
-    return np.concatenate(arrays).astype(np.int32, copy=False), lengths

@@ -1,5 +1,8 @@
 """Token ids of a shard's documents, by any KerasHub tokenizer."""
 
+import functools
+from collections.abc import Callable
+
 import keras_hub
 import numpy as np
 import sentencepiece
@@ -14,16 +17,12 @@ _DOCUMENTS_IN_A_CALL = 256
 class Tokenization:
     """What makes ids of documents.
 
-    Attributes:
-        processor: the SentencePiece processor, if its ids are the tokenizer's output;
-            it works in any thread. Else None, and `ids` calls the tokenizer.
-
     Args:
         tokenizer: a KerasHub tokenizer.
     """
 
     def __init__(self, tokenizer: keras_hub.tokenizers.Tokenizer):
-        self.processor = _processor(tokenizer)
+        self._processor = _processor(tokenizer)
         self._tokenizer = self._call = tokenizer
         if isinstance(tokenizer, BertTokenizer):
             # As a graph it is several times as fast.
@@ -33,10 +32,15 @@ class Tokenization:
                 autograph=False,
             )
 
-    def ids(self, documents: list[str]) -> list[np.ndarray]:
-        """The ids of each document; empty if they are the processor's to make."""
-        if self.processor is not None:
-            return []
+    def ids(self, documents: list[str]) -> Callable[[], list[np.ndarray]]:
+        """What gives the ids of each document, in any thread.
+
+        A SentencePiece processor makes them then, any other tokenizer at once.
+        """
+        if self._processor is not None:
+            return functools.partial(
+                self._processor.encode, documents, return_type="numpy", num_threads=1
+            )
         restore_kernels(self._tokenizer)
         arrays = []
         for start in range(0, len(documents), _DOCUMENTS_IN_A_CALL):
@@ -44,7 +48,7 @@ class Tokenization:
             # KerasHub's tokenizers return ragged tensors or lists.
             rows = ids.to_list() if isinstance(ids, tf.RaggedTensor) else ids
             arrays += [np.asarray(row, np.int32) for row in rows]
-        return arrays
+        return lambda: arrays
 
 
 def _processor(
