@@ -113,7 +113,7 @@ def test_bad_input_leaves_no_file(tmp_path, texts, settings, message):
 
 
 def test_arguments_of_another_type(tmp_path):
-    with pytest.raises(TypeError, match="`metrics` must map labels"):
+    with pytest.raises(TypeError, match="`metrics` must be a mapping of labels"):
         plots.learning_curves(["a.csv"], tmp_path / "curves.png")
     (tmp_path / "a.csv").write_text("step,loss\n1,3.5\n")
     with pytest.raises(TypeError, match="`path` must be a path"):

@@ -88,7 +88,7 @@ def test_bad_input_leaves_no_file(tmp_path):
             plots.score_curves(files, path)
     with pytest.raises(ValueError, match="'dev_recall'"):
         plots.score_curves({"a": good}, path, metric="dev_recall")
-    with pytest.raises(TypeError, match="`metrics` must map labels"):
+    with pytest.raises(TypeError, match="`metrics` must be a mapping of labels"):
         plots.score_curves([good], path)
     with pytest.raises(TypeError, match="`metrics` must be a path"):
         plots.score_curves({"a": 3}, path)

@@ -3,7 +3,7 @@
 import contextlib
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from tfeff.layers.encoder_block import blocks_of
 from tfeff.utils.checks import check_integer, check_path
@@ -63,15 +63,6 @@ def check_layer(layer: int | None, encoder) -> int | None:
     if layer is None:
         return None
     return check_integer("layer", layer, 0, len(blocks_of(encoder)) - 1)
-
-
-def check_labelled_files(name: str, files: object) -> None:
-    """Raises unless `files` is a mapping, as of labels to files."""
-    if not isinstance(files, Mapping):
-        raise TypeError(
-            f"`{name}` must map labels to files. "
-            f"Received: a {type(files).__name__}, {files!r:.80}"
-        )
 
 
 def check_figure_path(path: object) -> str:

@@ -159,13 +159,7 @@ def attention_heads(
     """
     layer = check_layer(layer, encoder)
     check_figure_path(path)
-    draw_heads(head_maps(encoder, batches, length), path, layer)
-
-
-def draw_heads(
-    maps: list[np.ndarray], path: str | os.PathLike, layer: int | None = None
-) -> None:
-    """`attention_heads` from its numbers."""
+    maps = head_maps(encoder, batches, length)
     shown = range(len(maps)) if layer is None else [layer]
     with figure_axes(path, len(shown), size=(4, 4)) as panels:
         for index, axes in zip(shown, panels):

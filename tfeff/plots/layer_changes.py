@@ -137,11 +137,6 @@ def layer_stability(
     changes = {
         label: layer_changes(encoder, batches) for label, encoder in encoders.items()
     }
-    draw_changes(changes, path)
-
-
-def draw_changes(changes: Mapping[str, LayerChanges], path: str | os.PathLike) -> None:
-    """`layer_stability` from its numbers."""
     with figure_axes(path, 2, size=(4.5, 3.5)) as panels:
         for name, axes in zip(("distances", "degrees"), panels):
             for label, change in changes.items():

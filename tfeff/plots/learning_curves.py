@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tfeff.plots.figure import check_labelled_files, figure_axes, legend_beside
+from tfeff.plots.figure import figure_axes, legend_beside
 from tfeff.storage.arguments import REPLACE, paths
+from tfeff.utils.checks import check_mapping
 from tfeff.utils.digests import check_file
 
 _LABELS = {"loss": "training", "val_loss": "validation"}
@@ -58,7 +59,7 @@ def learning_curves(
     )
     ```
     """
-    check_labelled_files("metrics", metrics)
+    check_mapping("metrics", metrics, "labels to files")
     _check_range(loss_range, log_scale)
     columns = ("val_loss",) if validation_only else ("loss", "val_loss")
     curves = [

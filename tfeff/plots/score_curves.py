@@ -4,9 +4,9 @@ import math
 import os
 from collections.abc import Mapping
 
-from tfeff.plots.figure import check_labelled_files, figure_axes, legend_beside
+from tfeff.plots.figure import figure_axes, legend_beside
 from tfeff.storage.arguments import REPLACE, paths
-from tfeff.utils.checks import check_path, check_string
+from tfeff.utils.checks import check_mapping, check_path, check_string
 from tfeff.utils.json_files import read_object
 
 
@@ -53,7 +53,7 @@ def score_curves(
     Reference:
         Tian et al., "Shatter", section 5.2.3, figure 3.
     """
-    check_labelled_files("metrics", metrics)
+    check_mapping("metrics", metrics, "labels to files")
     if metric is not None:
         check_string("metric", metric)
     if not metrics:
