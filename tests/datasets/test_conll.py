@@ -226,8 +226,8 @@ def test_predictions(tmp_path):
     for wrong, error, message in (
         ([[1, 0]], ValueError, "for 3 words in 2"),
         ([[1], [0]], ValueError, "2 labels in 2 sentences"),
-        ([[1, 3], [0]], ValueError, r"from 0 to 2.*at 0"),
-        ([[1.0, 0.0], [0.0]], TypeError, "float64 at 0"),
+        ([[1, 3], [0]], ValueError, r"from 0 to 2.* 3 at 1 of 0"),
+        ([[1.0, 0.0], [0.0]], TypeError, "float64 of 0"),
     ):
         with pytest.raises(error, match=message):
             dataset.metrics(examples, wrong)

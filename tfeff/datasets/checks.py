@@ -53,15 +53,21 @@ def check_same_number(labels: np.ndarray, predictions: np.ndarray) -> None:
 
 
 def check_classes(
-    name: str, values: np.ndarray, names: tuple[str, ...] | None = None
+    name: str,
+    values: np.ndarray,
+    names: tuple[str, ...] | None = None,
+    of: str = "",
 ) -> np.ndarray:
-    """Returns `values` as an array `[N]` of classes, of `names` if given, or raises."""
-    array = check_one_axis(name, as_array(name, values, "integers"))
+    """Returns `values` as an array `[N]` of classes, of `names` if given, or raises.
+
+    `of` is the end of an error's message: whose values they are.
+    """
+    array = check_one_axis(name, as_array(name, values, "integers"), of)
     if array.size and not np.issubdtype(array.dtype, np.integer):
-        raise TypeError(f"`{name}` must be integers. Received: {array.dtype}")
+        raise TypeError(f"`{name}` must be integers. Received: {array.dtype}{of}")
     if names is not None:
         expected = f"classes from 0 to {len(names) - 1}, of {list(names)}"
-        check_all(name, array, (array >= 0) & (array < len(names)), expected)
+        check_all(name, array, (array >= 0) & (array < len(names)), expected, of)
     return array
 
 

@@ -17,7 +17,6 @@ Reference:
     languages", 2017; Derczynski et al., "Results of the WNUT2017 shared task", 2017.
 """
 
-import dataclasses
 import functools
 import math
 import os
@@ -29,8 +28,8 @@ from typing import Any
 import numpy as np
 
 from tfeff.data.arrays import as_array
-from tfeff.data.finetuning.examples import TokenExamples
-from tfeff.datasets.checks import check_names
+from tfeff.data.finetuning.examples import TokenExamples, chosen
+from tfeff.datasets.checks import check_classes, check_names
 from tfeff.datasets.dataset import Dataset
 from tfeff.datasets.files import malformed, numbered_lines
 from tfeff.datasets.metrics import accuracy
@@ -232,7 +231,11 @@ def conll_dataset(
                 f"{_DEV_EVERY} sentences to train on, of which every tenth is set "
                 f"aside. Received: {len(examples)} of them in {path}"
             )
-        return _every_tenth(examples, split == "dev") if part else examples
+        if not part:
+            return examples
+        tenths = range(_DEV_EVERY - 1, len(examples), _DEV_EVERY)
+        others = [row for row in range(len(examples)) if row not in tenths]
+        return chosen(examples, tenths if split == "dev" else others)
 
     defaults: dict[str, Any] = {
         "name": name,
@@ -366,17 +369,10 @@ def check_labels(
             f"{sum(row.size for row in predictions)} labels in {len(predictions)} "
             f"sentences, for {sum(sizes)} words in {len(sizes)}"
         )
-    for index, row in enumerate(predictions):
-        if not np.issubdtype(row.dtype, np.integer):
-            raise TypeError(
-                f"`predictions` must be integers. Received: {row.dtype} at {index}"
-            )
-        if ((row < 0) | (row >= len(examples.label_names))).any():
-            raise ValueError(
-                f"`predictions` must be from 0 to {len(examples.label_names) - 1}, "
-                f"indices of {list(examples.label_names)}. Received: {row} at {index}"
-            )
-    return predictions
+    return [
+        check_classes("predictions", row, examples.label_names, f" of {index}")
+        for index, row in enumerate(predictions)
+    ]
 
 
 def _is_between(line):
@@ -426,21 +422,6 @@ def _find(folder, name, split):
     parent = own if os.path.isdir(own) else folder
     paths = (os.path.join(parent, f"{split}{suffix}") for suffix in _SUFFIXES)
     return next(filter(os.path.isfile, paths), None)
-
-
-def _every_tenth(examples, is_tenth):
-    """Every tenth sentence, or all others."""
-    rows = [
-        row
-        for row in range(len(examples))
-        if (row % _DEV_EVERY == _DEV_EVERY - 1) == is_tenth
-    ]
-    return dataclasses.replace(
-        examples,
-        words=tuple(examples.words[row] for row in rows),
-        labels=tuple(examples.labels[row] for row in rows),
-        ids=tuple(examples.ids[row] for row in rows),
-    )
 
 
 def _write(name, split, examples, predictions, folder):

@@ -398,16 +398,19 @@ def _sample(examples, count, seed):
     count = check_integer("count", count, 1, total)
     seed = check_integer("seed", seed, 0)
     rows = np.sort(np.random.default_rng(seed).permutation(total)[:count])
+    return chosen(examples, rows)
+
+
+def chosen(examples, rows):
+    """The examples of these numbers."""
     columns = {
         field.name: getattr(examples, field.name)
         for field in dataclasses.fields(examples)
         if field.name not in ("label_names", "skipped")
     }
-    chosen = {
-        name: column[rows]
-        if isinstance(column, np.ndarray)
-        else tuple(column[row] for row in rows)
+    found = {
+        name: tuple(column[row] for row in rows)
         for name, column in columns.items()
         if column is not None
     }
-    return dataclasses.replace(examples, **chosen)
+    return dataclasses.replace(examples, **found)

@@ -122,10 +122,4 @@ def texts_alone(texts: Sequence[str]) -> TextExamples:
             )
     if not texts:
         raise ValueError("`texts` must hold texts. Received: none")
-    return TextExamples(
-        first=texts,
-        second=None,
-        labels=None,
-        label_names=None,
-        ids=tuple(range(len(texts))),
-    )
+    return TextExamples(texts)
