@@ -11,16 +11,6 @@ from tfeff.data.pretraining.sentences import SentencePieces, sentence_starts
 from tfeff.data.sampling import check_seed, random_bits
 
 
-class Pairs(NamedTuple):
-    """Pairs `[CLS] A [SEP] B [SEP]` with their labels."""
-
-    token_ids: tf.Tensor  # [B, T] int32
-    segment_ids: tf.Tensor  # [B, T] int32: 1 for B and the [SEP] after it
-    padding_mask: tf.Tensor  # [B, T] int32
-    labels: tf.Tensor  # [B] int32: 1 if B does not follow A
-    weights: tf.Tensor  # [B] float32: 0 if the text could not be split
-
-
 def make_pairs(
     texts: TokenBatch,
     others: TokenBatch | None = None,
@@ -30,7 +20,7 @@ def make_pairs(
     manifest: Manifest,
     word_starts: np.ndarray | None = None,
     sentence_pieces: SentencePieces | None = None,
-) -> Pairs:
+) -> tuple[dict[str, tf.Tensor], tf.Tensor, tf.Tensor]:
     """Splits each text in two and makes half of the pairs wrong.
 
     A text is split between two sentences, so that A and B begin and end as sentences
@@ -70,7 +60,9 @@ def make_pairs(
         sentence_pieces: the ids that begin and end sentences; None splits before words.
 
     Returns:
-        The pairs, of the texts' shape.
+        The inputs of an encoder `[B, T]` int32, pairs `[CLS] A [SEP] B [SEP]`; labels
+        `[B]` int32, 1 if B does not follow A; weights `[B]` float32, 0 if the text
+        could not be split.
 
     Reference:
         Lan et al., "ALBERT: A Lite BERT for Self-supervised Learning of Language
@@ -131,13 +123,12 @@ def make_pairs(
     ids = tf.where((column == size_a + 1) | (column == end), manifest.sep_token_id, ids)
     ids = tf.where(column == 0, manifest.cls_token_id, ids)
     real = (column <= end) & (texts.padding_mask[:, :1] > 0)
-    return Pairs(
-        token_ids=tf.where(real, ids, manifest.pad_token_id),
-        segment_ids=tf.cast(real & ~in_a, tf.int32),
-        padding_mask=tf.cast(real, tf.int32),
-        labels=tf.cast(wrong, tf.int32)[:, 0],
-        weights=tf.cast(found, tf.float32)[:, 0],
-    )
+    inputs = {
+        "token_ids": tf.where(real, ids, manifest.pad_token_id),
+        "segment_ids": tf.cast(real & ~in_a, tf.int32),
+        "padding_mask": tf.cast(real, tf.int32),
+    }
+    return inputs, tf.cast(wrong, tf.int32)[:, 0], tf.cast(found, tf.float32)[:, 0]
 
 
 class _Text(NamedTuple):

@@ -109,7 +109,7 @@ class SentencePairs(Examples):
             texts: TokenBatch,
             others: TokenBatch | None = None,
         ) -> tuple:
-            pairs = make_pairs(
+            inputs, label, weight = make_pairs(
                 texts,
                 others,
                 seed=seed,
@@ -118,15 +118,10 @@ class SentencePairs(Examples):
                 word_starts=starts,
                 sentence_pieces=sentences,
             )
-            inputs = {
-                "token_ids": pairs.token_ids,
-                "segment_ids": pairs.segment_ids,
-                "padding_mask": pairs.padding_mask,
-            }
-            labels, weights = {"sentence": pairs.labels}, {"sentence": pairs.weights}
+            labels, weights = {"sentence": label}, {"sentence": weight}
             if mask is not None:
                 ids, positions, tokens, used = mask(
-                    pairs.token_ids, first_example=first_example
+                    inputs["token_ids"], first_example=first_example
                 )
                 inputs |= {"token_ids": ids, "mask_positions": positions}
                 labels["masked_lm"], weights["masked_lm"] = tokens, used

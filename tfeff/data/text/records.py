@@ -58,12 +58,6 @@ def json_lines(
     paths = matching_files(patterns)
     for path in paths:
         for number, record in itertools.islice(_json_objects(path, path), 1):
-            if field not in record:
-                raise ValueError(
-                    f"Line {number} of {path} must have the field that `field` names. "
-                    f"It has {list(record)}. Received: field={field!r}."
-                    f"{near_miss(field, record)}"
-                )
             _field(record, field, path, number)
     return Corpus(_file_part(path, _read_json_lines, field) for path in paths)
 
@@ -214,8 +208,8 @@ def _json_object(line: bytes, place: str) -> dict:
 def _field(record: dict, field: str, path: str, number: int) -> str:
     if field not in record:
         raise ValueError(
-            f"Line {number} of {path} must have the field {field!r}. It has "
-            f"{list(record)}.{near_miss(field, record)}"
+            f"Line {number} of {path} must have the field that `field` names. It has "
+            f"{list(record)}. Received: field={field!r}.{near_miss(field, record)}"
         )
     return _string(record[field], f"The field {field!r} in line {number} of {path}")
 

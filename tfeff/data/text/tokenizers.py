@@ -337,11 +337,7 @@ def tokenizer_fingerprint(tokenizer: keras_hub.tokenizers.Tokenizer) -> str:
     >>> len(tokenizer_fingerprint(tfeff.data.BertTokenizer(pieces)))
     64
     """
-    if not isinstance(tokenizer, keras_hub.tokenizers.Tokenizer):
-        raise TypeError(
-            "`tokenizer` must be a KerasHub tokenizer. Received: tokenizer of type "
-            f"{type(tokenizer).__name__}"
-        )
+    check_tokenizer(tokenizer)
     config = {k: v for k, v in tokenizer.get_config().items() if k not in _NO_SETTINGS}
     checksum = hashlib.sha256(type(tokenizer).__name__.encode("utf-8"))
     checksum.update(json.dumps(config, sort_keys=True, default=str).encode("utf-8"))
@@ -357,8 +353,8 @@ def check_tokenizer(tokenizer) -> None:
     """Raises unless this is a tokenizer of KerasHub."""
     if not isinstance(tokenizer, keras_hub.tokenizers.Tokenizer):
         raise TypeError(
-            "`tokenizer` must be a KerasHub tokenizer. "
-            f"Received: tokenizer={tokenizer!r}"
+            "`tokenizer` must be a KerasHub tokenizer. Received: tokenizer of type "
+            f"{type(tokenizer).__name__}"
         )
 
 
