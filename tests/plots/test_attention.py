@@ -1,6 +1,7 @@
 """Attention averaged over examples, against loops over every pair."""
 
 import math
+import os
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import tensorflow as tf
 import tfeff
 from tests.subjects.encoders import tiny
 from tests.subjects.plots import LENGTHS, batches_of
+from tests.subjects.stores import make_store
 from tfeff import plots
 
 
@@ -154,6 +156,16 @@ def test_draw_all(tmp_path, figures):
     paths = plots.draw_all(encoder, iter(batches), tmp_path)
     names = [*always, "relative_embeddings.png"]
     assert paths == [str(tmp_path / name) for name in names]
+
+
+def test_draw_all_at_a_url_replaces_figures(tmp_path, figures, monkeypatch):
+    store = make_store(tmp_path / "store", monkeypatch)
+    encoder = tiny("bert_base", num_layers=1)
+    for count in (5, 10):
+        paths = plots.draw_all(encoder, batches_of([(4, 3)]), "store://bucket/plots")
+        assert paths[0] == "store://bucket/plots/average_attention.png"
+        assert len(paths) == 5 and len(figures) == count
+    assert os.path.isfile(f"{store.root}/bucket/plots/average_attention.png")
 
 
 @tfeff.encoders.register_attention("without_scores")

@@ -118,3 +118,6 @@ def test_arguments_of_another_type(tmp_path):
     (tmp_path / "a.csv").write_text("step,loss\n1,3.5\n")
     with pytest.raises(TypeError, match="`path` must be a path"):
         plots.learning_curves({"a": tmp_path / "a.csv"}, 3)
+    for files in (5, [5]):
+        with pytest.raises(TypeError, match="`metrics` must be a"):
+            plots.learning_curves({"a": files}, tmp_path / "curves.png")

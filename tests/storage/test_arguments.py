@@ -169,3 +169,10 @@ def test_what_cannot_be_uploaded_is_kept(store, monkeypatch):
     monkeypatch.setattr(store, "fails", staticmethod(lambda path: None))
     storage.publish(kept, URL)
     assert tfeff.data.open_cache(URL).num_sequences >= len(DOCUMENTS)
+
+
+def test_exports_tell_their_name(store, capsys):
+    inputs = keras.Input((4,))
+    model = keras.Model(inputs, keras.layers.Dense(2)(inputs))
+    tfeff.export.export_model(model, f"{URL}.tflite", format="litert")
+    assert capsys.readouterr().out == "Saved 'thing.tflite'.\n"

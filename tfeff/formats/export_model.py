@@ -49,7 +49,7 @@ def export_model(
             folder of a SavedModel. It must not exist yet, and is there only once it is
             complete.
         format: `"tf_saved_model"`, `"litert"`, `"onnx"`, or another one of Keras.
-        verbose: whether to print where it was written; `None` does.
+        verbose: whether to print the name of what was written; `None` does.
         input_signature: as in `keras.Model.export`; by default, sequences and batches
             have any size.
         **kwargs: further arguments of `keras.Model.export`, such as `opset_version` for
@@ -102,7 +102,8 @@ def export_model(
             with forward_only():
                 model.export(unfinished, format=format, **arguments)
     if verbose is not False:
-        print(f"Saved artifact at '{filepath}'.")
+        # The folder is a temporary one where `filepath` is a URL.
+        print(f"Saved {os.path.basename(filepath)!r}.")
 
 
 def export_outputs(

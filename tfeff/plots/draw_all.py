@@ -11,11 +11,11 @@ from tfeff.plots.head_maps import attention_heads, similar_heads
 from tfeff.plots.layer_changes import layer_stability
 from tfeff.plots.partitions import partition_functions, partition_values
 from tfeff.plots.relative_tables import relative_embeddings, relative_tables
-from tfeff.storage.arguments import ADD, paths
+from tfeff.storage.arguments import ADD_OR_REPLACE, paths
 from tfeff.utils.checks import check_path
 
 
-@paths(folder=ADD)
+@paths(folder=ADD_OR_REPLACE)
 def draw_all(
     encoder: keras.Model, batches: Iterable, folder: str | os.PathLike
 ) -> list[str]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tfeff.plots.figure import figure_axes, legend_beside
 from tfeff.storage.arguments import REPLACE, paths
-from tfeff.utils.checks import check_mapping
+from tfeff.utils.checks import check_iterable, check_mapping, check_path
 from tfeff.utils.digests import check_file
 
 _LABELS = {"loss": "training", "val_loss": "validation"}
@@ -90,11 +90,10 @@ def learning_curves(
 
 def _curves(label, files, columns):
     """Dict from each column of the files to steps, mean and deviation of the seeds."""
-    if isinstance(files, (str, os.PathLike)):
-        files, several = [files], False
-    else:
-        files, several = list(files), True
-    runs = [_read(file, columns) for file in files]
+    several = not isinstance(files, (str, os.PathLike))
+    if several:
+        check_iterable("metrics", files, "a file or a list of files")
+    runs = [_read(file, columns) for file in (files if several else [files])]
     curves = {}
     for column in columns:
         points = [run[column] for run in runs]
@@ -114,7 +113,7 @@ def _curves(label, files, columns):
 
 def _read(path, columns):
     """Dict from each column to a dict from step to value."""
-    path = os.fspath(path)
+    path = check_path("metrics", path)
     if not os.path.isfile(path):
         raise ValueError(f"`metrics` must be files. Received: {path}, which is no file")
     check_file(path)

@@ -116,8 +116,8 @@ def _hub(url):
 
 def _with_urls(result, urls):
     """What a function returned, with the URLs that were given in place of paths."""
-    if isinstance(result, tuple) and type(result) is tuple:
-        return tuple(_with_urls(part, urls) for part in result)
+    if type(result) in (list, tuple):
+        return type(result)(_with_urls(part, urls) for part in result)
     if isinstance(result, str):
         for path, url in urls.items():
             if result == path or result.startswith(f"{path}{os.sep}"):
@@ -209,8 +209,8 @@ def written_or_reused(name: str, url: str) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _adding(name: str, url: str) -> Iterator[str]:
-    """A path for new files in a folder that may have others."""
+def _adding(name: str, url: str, replace: bool = False) -> Iterator[str]:
+    """A path for files in a folder that may have others, or with `replace` the same."""
     place = Place(name, url)
     place.check_writable()
     with _work(url) as path:
@@ -218,9 +218,9 @@ def _adding(name: str, url: str) -> Iterator[str]:
         added = local_files(path)
         with _kept_where_it_fails(path):
             for file in added:
-                if place.info(file) is not None:
+                if not replace and place.info(file) is not None:
                     raise ValueError(
-                        f"`{name}` must not hold {file} yet. Received: {name}={url!r}."
+                        f"`{name}` must not hold {file} yet. Received: {name}={url!r}"
                     )
             for file in added:
                 place.put(added[file], file)
@@ -258,3 +258,6 @@ READ_RESULTS = Way(
 WRITE = Way("written", _writing, True)
 REPLACE = Way("written or replaced", functools.partial(_writing, replace=True), True)
 ADD = Way("written to", _adding, True)
+ADD_OR_REPLACE = Way(
+    "written or replaced in", functools.partial(_adding, replace=True), True
+)

@@ -151,7 +151,7 @@ def upload(
     place: Place,
     manifest: Manifest,
     paths: Mapping[str, str],
-    old: Manifest = Manifest({}),
+    old: Manifest | None = None,
     announce: Callable[[Manifest], None] = lambda new: None,
 ) -> Manifest:
     """Makes a place hold the files of a manifest.
@@ -168,15 +168,15 @@ def upload(
     Returns:
         The manifest that was written.
     """
-    kept = {file.at for file in old.files.values()}
+    kept = set() if old is None else {file.at for file in old.files.values()}
     files = {
-        name: _placed(name, file, old.files.get(name), kept)
+        name: _placed(name, file, None if old is None else old.files.get(name), kept)
         for name, file in manifest.files.items()
     }
     new = Manifest(files)
     left = clear_unfinished(place, kept, new)
     # By their objects, with those that are not needed any more when the new ones are.
-    both = [*old.files.values(), *files.values()]
+    both = [*({} if old is None else old.files).values(), *files.values()]
     place.write(UNFINISHED, Manifest({file.at: file for file in both}).to_bytes())
 
     def put(name):
