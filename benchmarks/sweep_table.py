@@ -1,7 +1,9 @@
-"""The papers' sweeps as data: what each one varies, and the size of all else."""
+"""The papers' sweeps as data: what each one varies of the papers' configurations."""
 
 import dataclasses
 from collections.abc import Mapping
+
+from tfeff.recipes.configurations import CONFIGURATIONS
 
 GLUE = ("CoLA", "SST-2", "MRPC", "QQP", "STS-B", "MNLI", "QNLI", "RTE")
 # Tasks of `tfeff answer`, with their files in the folder `squad`.
@@ -33,6 +35,7 @@ class Sweep:
     Attributes:
         source: the paper's figure or table.
         pretrain, finetune: settings that all systems share.
+        by_task: further ones of fine-tuning, by the task.
         cells: the systems by their labels.
         tasks: what the paper fine-tunes on.
         curves: whether the picture shows losses over steps, not one for each label.
@@ -43,6 +46,7 @@ class Sweep:
     cells: Mapping[str, Cell]
     tasks: tuple[str, ...] = ()
     finetune: Mapping = dataclasses.field(default_factory=dict)
+    by_task: Mapping[str, Mapping] = dataclasses.field(default_factory=dict)
     curves: bool = False
 
 
@@ -61,87 +65,43 @@ def _clipped(distance: int) -> dict:
     return _attention("relative", method="huang4", max_distance=distance)
 
 
-_TEN_THOUSAND = {"warmup_steps": 10_000, "eval_every": 10_000}
-# Shatter, table 1 and section A.2.
-_SHATTER = {
-    **_TEN_THOUSAND,
-    "vocabulary_size": 32_000,
-    "sequence_length": 512,
-    "batch_size": 256,
-    "steps": 1_000_000,
-    "learning_rate": 1e-4,
-}
-# BlockBERT, sections 4.1 and 4.3 and table 6.
-_BLOCKBERT = {
-    **_TEN_THOUSAND,
-    "preset": "blockbert_n2_base",
-    "tokenizer_kind": "wordpiece",
-    "vocabulary_size": 30_522,
-    "sequence_length": 512,
-    "batch_size": 256,
-    "steps": 1_200_000,
-    "learning_rate": 2.5e-4,
-}
+def _of(name: str, **others) -> dict:
+    """The settings of `tfeff configs NAME`, and others beside or in place of them.
+
+    Rates of dropout and the precision are not among them: `--override` and the machine
+    decide.
+    """
+    settings = CONFIGURATIONS[name].settings
+    left_out = ("dropout", "attention_dropout", "dtype")
+    return {k: v for k, v in settings.items() if k not in left_out} | others
+
+
+def _pretraining(name: str, **others) -> dict:
+    return _of(f"{name}_pretrain", eval_every=10_000, **others)
+
+
+# Huang et al. do not give the steps, and the slides no recipe: BERT's.
+_BERT = {"steps": 1_000_000, "learning_rate": 1e-4, "warmup_steps": 10_000}
+_SHATTER = _pretraining("shatter_base")
+# Section 4.3 has half of table 6's steps.
+_BLOCKBERT = _pretraining("blockbert_n2", steps=1_200_000)
 _BLOCKBERT_TASKS = {
     "tasks": ("squad1", "squad2"),
-    "finetune": {
-        "learning_rates": (5e-6, 1e-5, 2e-5, 3e-5, 5e-5),
-        "batch_sizes": (16, 32),
-        "epochs": 4,
-        "sequence_length": 512,
-        "stride": 128,
-    },
+    "finetune": _of("blockbert_finetune_squad", sequence_length=512),
 }
-# Huang et al., section 4, which does not give the steps: BERT's.
-_HUANG = {
-    **_TEN_THOUSAND,
-    "preset": "huang4_base",
-    "tokenizer_kind": "wordpiece",
-    "vocabulary_size": 30_000,
-    "masking": "whole_word",
-    "sequence_length": 512,
-    "batch_size": 160,
-    "steps": 1_000_000,
-    "learning_rate": 1e-4,
-}
+_HUANG = _pretraining("huang4", **_BERT)
+# The rate, batches and epochs of section 4.2: section 4.3 gives none.
 _HUANG_TASKS = {
     "tasks": ("squad1",),
-    "finetune": {
-        "learning_rates": (3e-5,),
-        "batch_sizes": (32,),
-        "epochs": 3,
-        "sequence_length": 512,
-    },
+    "finetune": _of(
+        "huang_finetune_squad", learning_rates=(3e-5,), batch_sizes=(32,), epochs=(3,)
+    ),
 }
-# ConvBERT, sections 4.2 and 6.2; the small model's.
-_CONVBERT = {
-    **_TEN_THOUSAND,
-    "preset": "convbert_small",
-    "objective": "replaced_token",
-    "bias_correction": False,
-    "tokenizer_kind": "wordpiece",
-    "vocabulary_size": 30_522,
-    "sequence_length": 128,
-    "batch_size": 128,
-    "steps": 1_000_000,
-    "learning_rate": 3e-4,
-}
+_CONVBERT = _pretraining("convbert_small")
 _CONVBERT_TASKS = {
     "tasks": GLUE,
-    "finetune": {
-        "learning_rates": (5e-5, 1e-4, 2e-4, 3e-4),
-        "batch_sizes": (32,),
-        "epochs": 10,
-        "layer_decay": 0.8,
-        "warmup": 0.1,
-    },
-}
-_MEDIUM_SMALL = {"preset": "convbert_medium_small", "learning_rate": 5e-4}
-_BASE = {
-    "preset": "convbert_base",
-    "learning_rate": 2e-4,
-    "batch_size": 256,
-    "generator_ratio": 1 / 3,
+    "finetune": _of("convbert_finetune_glue"),
+    "by_task": CONFIGURATIONS["convbert_finetune_glue"].by_task,
 }
 _MASKED_LM = {
     "objective": "masked_lm",
@@ -150,18 +110,7 @@ _MASKED_LM = {
 _SELF = _attention("self")
 _BOTTLENECK = _attention("mixed", convolution="none")
 _ONE_GROUP = {"feedforward": {"num_groups": 1}}
-# The slides give no recipe: BERT's, with ALBERT's n-grams and order of sentences.
-_ALBERT = {
-    **_TEN_THOUSAND,
-    "preset": "albert_base",
-    "objective": "sentence_order",
-    "masking": "ngram",
-    "vocabulary_size": 30_000,
-    "sequence_length": 512,
-    "batch_size": 256,
-    "steps": 1_000_000,
-    "learning_rate": 1e-4,
-}
+_ALBERT = _pretraining("albert_base", batch_size=256, **_BERT)
 _ALBERT_TASKS = {
     "tasks": ("squad1", "squad2", "MNLI", "SST-2", "RACE"),
     "finetune": {"sequence_length": 512},
@@ -199,7 +148,7 @@ SWEEPS = {
     ),
     "shatter_large": Sweep(
         "Shatter, Figure 5",
-        {**_SHATTER, "batch_size": 1024},
+        _pretraining("shatter_large"),
         _presets(BERT="bert_large", Shatter="shatter_large"),
         curves=True,
     ),
@@ -258,7 +207,7 @@ SWEEPS = {
     ),
     "convbert_medium_small": Sweep(
         "ConvBERT, Table 1, medium-small",
-        {**_CONVBERT, **_MEDIUM_SMALL},
+        _pretraining("convbert_medium_small"),
         {
             "ELECTRA": Cell({**_SELF, **_ONE_GROUP}),
             "+BNK": Cell({**_BOTTLENECK, **_ONE_GROUP}),
@@ -272,7 +221,7 @@ SWEEPS = {
     ),
     "convbert_base": Sweep(
         "ConvBERT, Table 1, base",
-        {**_CONVBERT, **_BASE},
+        _pretraining("convbert_base"),
         {
             "BERT": Cell(_SELF, _MASKED_LM),
             "ELECTRA": Cell(_SELF),

@@ -303,7 +303,8 @@ def pretraining(job: Job, train, validation) -> tuple[str, list[str]]:
 def finetuning(job: Job, task: str, pretrained: str) -> tuple[str, list[str]]:
     """The folder of a cell's fine-tuning on a task, and the command."""
     program, sources = data_of(task)
-    settings = {**job.finetune, **sources, "pretrained": pretrained}
+    own = SWEEPS[job.sweep].by_task.get(task, {})
+    settings = {**own, **job.finetune, **sources, "pretrained": pretrained}
     settings["seeds"] = (int(job.seed),)
     names = {field.name for field in fields_of(PROGRAMS[program])}
     settings = {name: value for name, value in settings.items() if name in names}

@@ -7,9 +7,12 @@ from absl.testing import flagsaver
 import tfeff
 from tests.benchmarks.scripts import cells, run
 from tests.subjects.files import copy_of
+from tfeff.recipes.configurations import CONFIGURATIONS
 
 # Hidden sizes that all of a sweep's numbers of heads and widths divide.
 WIDTHS = {"small": 64, "medium_small": 192, "base": 96, "large": 64}
+# BERT's row of ConvBERT's table has no generator.
+BERTS_OBJECTIVE = {"objective": "masked_lm", "generator_ratio": 0.25}
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +42,50 @@ def test_cells_are_the_papers_settings(sweeps, jobs):
     assert job.finetune["sequence_length"] == 640
     same = found["huang_clipping", "k = 256"]
     assert job.settings == same.settings != found["huang_clipping", "k = 2"].settings
+
+
+@pytest.mark.parametrize(
+    ("sweep", "label", "name", "own"),
+    [
+        ("shatter_base", "Shatter", "shatter_base", {}),
+        ("shatter_base", "BERT-RPE", "bert_rpe_base", {}),
+        ("shatter_large", "BERT", "bert_large", {}),
+        ("blockbert_heads", "10:2", "blockbert_n2", {"steps": 1_200_000}),
+        ("huang_clipping", "k = 2", "huang4", {}),
+        ("convbert_small", "ELECTRA", "convbert_small", {}),
+        ("convbert_medium_small", "+BNK", "convbert_medium_small", {}),
+        ("convbert_base", "BERT", "convbert_base", BERTS_OBJECTIVE),
+        ("albert_sharing", "not-shared, E = 768", "albert_base", {}),
+        ("albert_sentences", "NSP", "albert_base", {"objective": "next_sentence"}),
+    ],
+)
+def test_pretraining_is_the_configurations(jobs, sweep, label, name, own):
+    paper = {**CONFIGURATIONS[f"{name}_pretrain"].settings, **own}
+    for rate in ("dropout", "attention_dropout", "dtype"):  # Left to the flags.
+        paper.pop(rate, None)
+    (job,) = jobs(f"--sweeps={sweep}", f"--only={label}", "--seeds=0")
+    assert {key: job.settings.get(key) for key in paper} == paper
+
+
+@flagsaver.flagsaver
+@pytest.mark.parametrize(
+    ("sweep", "task", "name", "metric"),
+    [
+        ("blockbert_heads", "squad2", "blockbert_finetune_squad", None),
+        ("convbert_kernels", "QQP", "convbert_finetune_glue", "--metric=accuracy"),
+        ("convbert_base", "STS-B", "convbert_finetune_glue", "--metric=spearman"),
+    ],
+)
+def test_fine_tuning_is_the_configurations(sweeps, jobs, sweep, task, name, metric):
+    flags.FLAGS.runs = "runs"
+    job = jobs(f"--sweeps={sweep}", f"--tasks={task}")[0]
+    paper = {**CONFIGURATIONS[name].settings}
+    paper.pop("dropout", None)  # As pretrained.
+    if paper.get("sequence_length", 0) is None:  # As pretrained.
+        paper["sequence_length"] = job.settings["sequence_length"]
+    assert job.finetune == paper
+    _, command = sweeps["finetuning"](job, task, "pretrained")
+    assert [x for x in command if x.startswith("--metric=")] == [metric] * bool(metric)
 
 
 @flagsaver.flagsaver
