@@ -11,6 +11,7 @@ from tests.checks import randomize
 from tests.subjects.files import copy_of
 from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tfeff.recipes import PretrainSettings, pretrain
+from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.heads import PretrainedHeads
 from tfeff.recipes.pretraining import settle
 from tfeff.tasks.run_tokenizer import load_run_tokenizer
@@ -332,8 +333,15 @@ def test_a_preset_of_discriminator_and_generator_goes_on(text, tmp_path, capsys)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["default", "mirrored"])
-def test_scores_by_steps_of_pretraining(first, text, tmp_path, strategy):
+def test_scores_by_steps_of_pretraining(first, text, tmp_path, strategy, monkeypatch):
     run_dir, _ = first
+    tracked, of_training = [], Callbacks.of_training
+
+    def noted(self, folder, config, **options):
+        tracked.append(config["pretrained_step"])
+        return of_training(self, folder, config, **options)
+
+    monkeypatch.setattr(Callbacks, "of_training", noted)
     (tmp_path / "SST-2").mkdir()
     rows = "".join(f"{t}\t{i % 2}\n" for i, t in enumerate(DOCUMENTS[:8]))
     for split in ("train", "dev"):
@@ -352,7 +360,7 @@ def test_scores_by_steps_of_pretraining(first, text, tmp_path, strategy):
     )
     summary = tfeff.recipes.finetune(settings)
     found = [row["setting"]["pretrained_step"] for row in summary["rows"]]
-    assert found == [2, 2, 4, 4]
+    assert found == [2, 2, 4, 4] == tracked
     assert "| pretrained_step | learning_rate |" in (
         tmp_path / "run" / "summary.md"
     ).read_text(encoding="utf-8")

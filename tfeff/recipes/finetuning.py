@@ -317,8 +317,6 @@ def read(dataset, split, folder, skip_malformed=False):
 
 def train(settings, task, strategy, folder, callbacks, pretrained_step=None, **cell):
     """Trains one model, saves it at its best, returns its metrics."""
-    if pretrained_step is not None:
-        print(f"pretrained for {pretrained_step:,} steps")
     return train_cell(
         settings,
         strategy,
@@ -340,6 +338,7 @@ def train(settings, task, strategy, folder, callbacks, pretrained_step=None, **c
         baseline=task.baseline,
         num_examples=len(task.train.rows),
         sequence_length=task.sequence_length,
+        pretrained_step=pretrained_step,
         **cell,
     )
 

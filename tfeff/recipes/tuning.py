@@ -135,6 +135,7 @@ def train_cell(
     batch_size: int,
     seed: int,
     callbacks: Callbacks,
+    pretrained_step: int | None = None,
     **others: float,
 ) -> dict[str, float]:
     """Trains one model of a grid, saves it at its best, returns its metrics.
@@ -152,8 +153,18 @@ def train_cell(
         sequence_length: tokens of an example.
         learning_rate, batch_size, seed: of the cell.
         callbacks: those of every training.
+        pretrained_step: of the cell, if the grid has the run's steps.
         **others: `epochs` and `weight_decay` of the cell, if the grid has several.
     """
+    cell: dict[str, float] = {
+        "learning_rate": learning_rate,
+        "batch_size": batch_size,
+        "seed": seed,
+        **others,
+    }
+    if pretrained_step is not None:
+        print(f"pretrained for {pretrained_step:,} steps")
+        cell["pretrained_step"] = pretrained_step
     told = (f", {name.replace('_', ' ')} {value:g}" for name, value in others.items())
     print(
         f"learning rate {learning_rate:g}, batch size {batch_size}, seed {seed}"
@@ -163,11 +174,10 @@ def train_cell(
     in_step = examples_in_step(settings, batch_size, strategy)
     epochs = others.get("epochs", settings.epochs[0])
     steps = settings.num_steps(num_examples, in_step, epochs)
-    cell = dict(learning_rate=learning_rate, batch_size=batch_size, seed=seed)
     with (
         callbacks.of_training(
             folder,
-            {**settings.config(), **cell, **others},
+            {**settings.config(), **cell},
             # The folder is made anew where a killed training begins again.
             id_file=f"{folder}.wandb_id.txt",
         ) as own,
