@@ -72,7 +72,7 @@ def commands():
     lines = ["# Commands", "What `tfeff COMMAND --help` prints."]
     for name, command in sorted(COMMANDS.items()):
         usage = flags.usage(name, _load(command.settings))
-        lines.append(f"## tfeff {name}\n\n{command.summary}\n\n```text\n{usage}\n```")
+        lines.append(f"## tfeff {name}\n\n```text\n{usage}\n```")
     lines.append(f"## Configurations\n\nFor `--config=NAME`:\n\n{table()}")
     return "\n\n".join(lines) + "\n"
 

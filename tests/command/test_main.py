@@ -27,6 +27,7 @@ def test_help_lists_the_commands(capsys):
         status, text, _ = output(capsys, *arguments)
         assert status == 0
         assert all(f"  {name} " in text for name in main.COMMANDS)
+        assert max(map(len, text.splitlines())) <= 88
 
 
 def test_the_version(capsys):

@@ -17,74 +17,61 @@ class Command(NamedTuple):
     """A command: its settings, and the function that they are given to.
 
     Attributes:
-        summary: what it does, in a line.
         settings: the settings class, as `module:name`; the module imports no library.
+            The first line of its docstring says what the command does.
         function: the function, as `module:name`.
     """
 
-    summary: str
     settings: str
     function: str
 
 
 COMMANDS = {
     "answer": Command(
-        "Fine-tunes an encoder to answer questions from passages.",
         "tfeff.recipes.answer_settings:AnswerSettings",
         "tfeff.recipes.answering:answer",
     ),
     "cache": Command(
-        "Tokenizes a corpus once, for many runs; by Apache Beam if wanted.",
         "tfeff.recipes.cache_settings:CacheSettings",
         "tfeff.recipes.caching:cache",
     ),
     "configs": Command(
-        "Prints the papers' settings that --config=NAME fills in.",
         "tfeff.command.configs:ConfigsSettings",
         "tfeff.command.configs:print_configs",
     ),
     "convert": Command(
-        "Turns a published checkpoint into a preset.",
         "tfeff.command.convert:ConvertSettings",
         "tfeff.command.convert:convert",
     ),
     "embed": Command(
-        "Trains, scores and serves sentence embeddings of an encoder.",
         "tfeff.recipes.embed_settings:EmbedSettings",
         "tfeff.recipes.embedding:embed",
     ),
     "evaluate": Command(
-        "Evaluates a pretrained model on any text.",
         "tfeff.recipes.evaluate_settings:EvaluateSettings",
         "tfeff.recipes.evaluating:evaluate",
     ),
     "finetune": Command(
-        "Fine-tunes an encoder to classify or rate texts, choose options, label words.",
         "tfeff.recipes.finetune_settings:FinetuneSettings",
         "tfeff.recipes.finetuning:finetune",
     ),
     "distill": Command(
-        "Distils a teacher into a smaller student, as TinyBERT.",
         "tfeff.recipes.distill_settings:DistillSettings",
         "tfeff.recipes.distilling:distill",
     ),
     "pretrain": Command(
-        "Pretrains an encoder on text.",
         "tfeff.recipes.pretrain_settings:PretrainSettings",
         "tfeff.recipes.pretraining:pretrain",
     ),
     "stack": Command(
-        "Pretrains a deep encoder through shallower ones.",
         "tfeff.recipes.stack_settings:StackSettings",
         "tfeff.recipes.stacking:stack",
     ),
     "report": Command(
-        "Prints the papers' tables of fine-tuned runs.",
         "tfeff.recipes.report_settings:ReportSettings",
         "tfeff.recipes.reporting:report",
     ),
     "presets": Command(
-        "Prints the table of presets.",
         "tfeff.command.presets:PresetsSettings",
         "tfeff.command.presets:print_presets",
     ),
@@ -134,7 +121,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _overview():
     width = max(map(len, COMMANDS))
-    lines = [f"  {name:{width}}  {c.summary}" for name, c in sorted(COMMANDS.items())]
+    lines = []
+    for name, command in sorted(COMMANDS.items()):
+        first, *_ = _load(command.settings).__doc__.splitlines()
+        lines.append(f"  {name:{width}}  {first}")
     return "\n".join(
         [
             "usage: tfeff COMMAND [--flag=value ...]",

@@ -8,7 +8,7 @@ from tfeff.recipes.settings import setting, settings
 
 @settings
 class FinetuneSettings(TuningSettings):
-    """Fine-tunes an encoder to classify or rate texts, choose options or label words.
+    """Fine-tunes encoders to classify or rate texts, choose options, label words.
 
     A task is any data set of `tfeff.datasets.names()` but those of spans: GLUE's nine,
     BoolQ, MultiRC, RACE, and of words CoNLL-2003, CoNLL-2000, WikiANN, WNUT-17. As the
