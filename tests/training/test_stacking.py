@@ -18,7 +18,7 @@ from tfeff.training import (
 )
 from tfeff.training.checkpoints import checkpoint_path, checkpoint_steps
 from tfeff.training.early_stopping import since_lowest
-from tfeff.training.stacking import _Stage
+from tfeff.training.stacking import _losses_of_stage
 
 LAYERS = 4
 
@@ -242,6 +242,6 @@ def test_steps_to_keep_are_of_all_stages(tmp_path):
 def test_patience_needs_the_losses_of_the_stage():
     rows = [{"num_layers": "1"}, {"num_layers": "2", "val_loss": "0.5"}]
     with pytest.raises(ValueError, match="`patience` must be None for .*patience=2"):
-        _Stage(rows, 1, 2)
-    assert _Stage(rows, 2, 1).is_over is False
-    assert _Stage(rows, 1, None).is_over is False
+        _losses_of_stage(rows, 1, 2)
+    assert _losses_of_stage(rows, 2, 1) == [0.5]
+    assert _losses_of_stage(rows, 1, None) == []

@@ -68,25 +68,30 @@ def earlier_losses(
     return [float(loss) for loss in losses if loss]
 
 
-class StopEarly(keras.callbacks.Callback):
+class StopAtPlateau(keras.callbacks.Callback):
     """Ends `fit` where the validation loss has not fallen for some epochs.
 
-    It adds their number to the metrics of each epoch, as `validations_since_lowest`.
+    Place it behind callbacks that may end the training for other reasons: after their
+    stop it does nothing.
 
     Args:
         patience: integer, epochs without a new lowest `val_loss` after which `fit`
             ends; `None` disables this.
         losses: the `val_loss` of the epochs before.
+
+    Attributes:
+        has_ended: whether it has ended `fit`.
     """
 
     def __init__(self, patience: int | None, losses: Sequence[float]):
         super().__init__()
         self._patience = patience
         self._losses = list(losses)
+        self.has_ended = False
 
     @property
     def is_over(self) -> bool:
-        """Whether the training has been ended, or was at an earlier start."""
+        """Whether the loss has levelled off, now or at an earlier start."""
         return has_levelled_off(self._losses, self._patience)
 
     @property
@@ -98,6 +103,18 @@ class StopEarly(keras.callbacks.Callback):
         if self._patience is None:
             return
         self._losses.append(logs["val_loss"])
-        logs["validations_since_lowest"] = since_lowest(self._losses)
-        if self.is_over:
-            self.model.stop_training = True
+        if self.is_over and not self.model.stop_training:
+            self.model.stop_training = self.has_ended = True
+
+
+class StopEarly(StopAtPlateau):
+    """Ends a run at its plateau.
+
+    It adds the number of epochs since the lowest loss to the metrics of each epoch, as
+    `validations_since_lowest`.
+    """
+
+    def on_epoch_end(self, epoch, logs=None):
+        super().on_epoch_end(epoch, logs)
+        if self._patience is not None:
+            logs["validations_since_lowest"] = since_lowest(self._losses)

@@ -16,9 +16,9 @@ from tfeff.training.checkpoints import (
 )
 from tfeff.training.double_depth import double_depth
 from tfeff.training.early_stopping import (
+    StopAtPlateau,
     check_patience,
     earlier_losses,
-    has_levelled_off,
 )
 from tfeff.training.metrics_file import parse_rows
 from tfeff.training.run import RunDirectory
@@ -118,7 +118,9 @@ def train_by_stacking(
     if growths:
         check_no_averages("make_model", model.optimizer)
     for left in range(growths, -1, -1):
-        stage = _Stage(rows, model.encoder.num_layers, patience if left else None)
+        depth = model.encoder.num_layers
+        of_stage = patience if left else None
+        stage = StopAtPlateau(of_stage, _losses_of_stage(rows, depth, of_stage))
         if not stage.is_over:
             last = switch_steps[-left] if left else total_steps
 
@@ -134,7 +136,7 @@ def train_by_stacking(
                 validation_data=validation_data,
                 keep_checkpoints=keep_checkpoints,
                 keep_steps=[kept for kept in keep_steps if kept <= last],
-                callbacks=[_depth_added(model.encoder.num_layers), *callbacks, stage],
+                callbacks=[_depth_added(depth), *callbacks, stage],
                 run_steps=total_steps,
             )
             if model.stop_training and not stage.has_ended:
@@ -175,34 +177,9 @@ def _depth_added(num_layers):
     )
 
 
-class _Stage(keras.callbacks.Callback):
-    """Ends `fit` where the loss levels off.
-
-    Place it behind callbacks that may end the whole training: after their stop it does
-    nothing.
-
-    Attributes:
-        has_ended: whether it has ended `fit`.
-    """
-
-    def __init__(self, rows, num_layers, patience):
-        super().__init__()
-        self._patience = patience
-        self.has_ended = False
-        of_stage = (row for row in rows if int(row["num_layers"]) == num_layers)
-        self._losses = earlier_losses(of_stage, patience)
-
-    @property
-    def is_over(self):
-        """Whether the loss has levelled off."""
-        return has_levelled_off(self._losses, self._patience)
-
-    def on_epoch_end(self, epoch, logs=None):
-        if self._patience is None:
-            return
-        self._losses.append(logs["val_loss"])
-        if self.is_over and not self.model.stop_training:
-            self.model.stop_training = self.has_ended = True
+def _losses_of_stage(rows, num_layers, patience):
+    own = (row for row in rows if int(row["num_layers"]) == num_layers)
+    return earlier_losses(own, patience)
 
 
 def _growths_left(depth, num_layers, most):
