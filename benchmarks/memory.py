@@ -42,6 +42,7 @@ from memory_report import (
 )
 from rows import append, read
 from steps import compile_jax, in_own_process, make_batch, make_model
+from tpu_costs import without_tpu
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("target", "cpu", "cpu, or a TPU such as v3:2x2, v5e:2x2, v6e:2x2.")
@@ -58,8 +59,8 @@ flags.DEFINE_string("results", "benchmarks/results", "Where the results go.")
 
 def main(_):
     """Makes the rows that are missing, and reports after each preset."""
-    os.environ.update(KERAS_BACKEND="jax", JAX_PLATFORMS="cpu")
-    os.environ.update(TPU_SKIP_MDS_QUERY="1", ALLOW_MULTIPLE_LIBTPU_LOAD="true")
+    os.environ["KERAS_BACKEND"] = "jax"
+    without_tpu()
     sizes = [parse_size(size) for size in FLAGS.sizes if size]
     process = None
     if FLAGS.process and FLAGS.target == "cpu":

@@ -55,10 +55,10 @@ def a_layer(depths: dict[int, int]) -> float:
     return (depths[many] - depths[few]) / (many - few)
 
 
-def at_depth(depths: dict[int, int], depth: int = DEPTH) -> float:
-    """Bytes with `depth` layers, on the line through the depths."""
+def at_depth(depths: dict[int, int]) -> float:
+    """Bytes with `DEPTH` layers, on the line through the depths."""
     few = min(depths)
-    return depths[few] + (depth - few) * a_layer(depths)
+    return depths[few] + (DEPTH - few) * a_layer(depths)
 
 
 def complete(rows, kind: str) -> dict[tuple, dict[int, int]]:

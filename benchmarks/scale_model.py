@@ -58,11 +58,6 @@ def input_bytes_a_second(tokens: float, length: int) -> float:
     return tokens / length * (4 * (length + 1) + RECORD_BYTES)
 
 
-def checkpoint_bytes(weights: int) -> int:
-    """The size of a checkpoint with AdamW: weights and two moments."""
-    return 3 * weights
-
-
 def share_of_checkpoints(save: float, every: int, step: float) -> float:
     """The share of the time in which training waits: a save each `every` steps."""
     return save / (save + every * step)

@@ -36,8 +36,8 @@ def made_rows(lengths=(128, 256, 512, 1024, 2048)):
 
 def test_depths(memory):
     assert memory["a_layer"]({2: 100, 4: 130}) == 15
-    assert memory["at_depth"]({2: 100, 4: 130}, 12) == 250
-    assert memory["at_depth"]({4: 130, 2: 100}, 2) == 100
+    assert memory["at_depth"]({2: 100, 4: 130}) == 250
+    assert memory["at_depth"]({4: 130, 2: 100}) == 250
     with pytest.raises(ValueError, match="two depths"):
         memory["a_layer"]({2: 100})
 

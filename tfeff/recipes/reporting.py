@@ -16,6 +16,7 @@ from tfeff.recipes.report_settings import ReportSettings
 from tfeff.recipes.settings import check_settings
 from tfeff.storage.arguments import READ_RESULTS, REPLACE, check_replaceable, paths
 from tfeff.storage.fetching import matching_folders
+from tfeff.training.grid import worst_if_nan
 from tfeff.utils.checks import is_url
 from tfeff.utils.files import write_text
 from tfeff.utils.json_files import read_object
@@ -371,9 +372,7 @@ def _first(scores):
 
 
 def _rank(scores):
-    """What is compared: an undefined metric is below all others."""
-    value = _first(scores)
-    return -math.inf if math.isnan(value) else value
+    return worst_if_nan(_first(scores))
 
 
 def _number(value):

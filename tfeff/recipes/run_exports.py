@@ -1,5 +1,6 @@
 """The model, preset and export of a run, over several starts of it."""
 
+import functools
 import os
 from collections.abc import Callable
 from typing import Any
@@ -57,10 +58,7 @@ def write_model(
     Returns:
         Where the export is.
     """
-
-    def write_preset(path):
-        tfeff.tasks.save_pretrained(model, tokenizer, path)
-
+    write_preset = functools.partial(tfeff.tasks.save_pretrained, model, tokenizer)
     if not is_kept and os.path.exists(run.path(MODEL)):
         make_anew(run.path("preset"), write_preset)
         exported = export_anew(run, model, tokenizer, **options)
@@ -96,10 +94,7 @@ def write_encoder(
         Where the export is.
     """
     preset = run.path("preset")
-
-    def write_preset(path):
-        tfeff.tasks.save_pretrained(model, tokenizer, path)
-
+    write_preset = functools.partial(tfeff.tasks.save_pretrained, model, tokenizer)
     # Presets come before exports: an export without one may be of another training.
     has_others = os.path.exists(preset) or tfeff.export.versions(run.path("export"))
     if not has_others or _has_encoder(preset, getattr(model, "encoder", model)):

@@ -121,7 +121,7 @@ class Grid:
                 name: [metrics.get(name, math.nan) for metrics in cells]
                 for name in cells[0]
             }
-            of_seeds = [_rank(value) for value in values[self.metric]]
+            of_seeds = [worst_if_nan(value) for value in values[self.metric]]
             best_seed = self.seeds[of_seeds.index(max(of_seeds))]
             rows.append(
                 {
@@ -134,7 +134,9 @@ class Grid:
                 }
             )
             mean = rows[-1]["mean"][self.metric]
-            ranks.append((_rank(mean), max(of_seeds) if math.isnan(mean) else 0.0))
+            ranks.append(
+                (worst_if_nan(mean), max(of_seeds) if math.isnan(mean) else 0.0)
+            )
         best = rows[ranks.index(max(ranks))]
         self.summary = {"metric": self.metric, "rows": rows, "best": best}
         return self.summary
@@ -265,7 +267,8 @@ def _without_nan(value):
     return value
 
 
-def _rank(value):
+def worst_if_nan(value: float) -> float:
+    """What is compared: an undefined metric is below all others."""
     return -math.inf if math.isnan(value) else value
 
 

@@ -7,6 +7,7 @@ import keras
 
 from tfeff.training.averages import check_no_averages
 from tfeff.training.divergence import is_finite
+from tfeff.training.grid import worst_if_nan
 from tfeff.training.metrics_file import write_rows
 from tfeff.utils.checks import (
     check_callable,
@@ -151,7 +152,7 @@ class KeepBest(keras.callbacks.Callback):
         finite = is_finite(self.model)
         is_first = self.best is None
         so_far = math.nan if is_first else self.best[self._metric]
-        better = finite and _worst_if_nan(value) > _worst_if_nan(so_far)
+        better = finite and worst_if_nan(value) > worst_if_nan(so_far)
         self._since_best = 0 if is_first or better else self._since_best + 1
         if is_first or better or (finite and math.isnan(so_far)):
             self.best, self.best_step = metrics, self._step
@@ -171,7 +172,3 @@ class KeepBest(keras.callbacks.Callback):
         self._rows.append(row)
         os.makedirs(os.path.dirname(self._path), exist_ok=True)
         write_rows(self._rows, self._path)
-
-
-def _worst_if_nan(value):
-    return -math.inf if math.isnan(value) else value
