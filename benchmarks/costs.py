@@ -33,6 +33,24 @@ def interleave(steps, rounds: int) -> list[list[float]]:
     return times
 
 
+def time_rows(timed, rounds: int) -> None:
+    """Gives each row its step's times, as `seconds` reads them.
+
+    Args:
+        timed: tuples of row, step and calls.
+        rounds: as for `interleave`.
+    """
+    times = interleave([step for _, *step in timed], rounds)
+    for (row, *_), values in zip(timed, times):
+        row["seconds"] = " ".join(f"{value:.6g}" for value in values)
+
+
+def left_out(error: Exception) -> str:
+    """Why a row has no times, in a line."""
+    reason = str(error).strip().splitlines() or [""]
+    return f"{type(error).__name__}: {reason[0][:200]}"
+
+
 def seconds(row: dict[str, str]) -> list[float]:
     """The times of a row, one a round."""
     return [float(value) for value in row["seconds"].split()]

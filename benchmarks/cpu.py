@@ -17,7 +17,6 @@ overtaken.
 """
 
 import gc
-import importlib.metadata
 import itertools
 import os
 import statistics
@@ -29,10 +28,11 @@ import environment
 import machine
 import peers
 from absl import app, flags
-from costs import interleave, ratios, seconds, spread, warm_up
+from costs import left_out, ratios, seconds, spread, time_rows, warm_up
 from cpu_cases import CASES, COMPARISON, DTYPES, SETTINGS, SIZES, TASKS
 from rows import append, read
 
+PEERS = ("tf-models-official", "tf-keras", "torch", "transformers")
 FIELDS = (*SETTINGS, "contender", "mode", "parameters", "seconds", "left_out")
 
 FLAGS = flags.FLAGS
@@ -148,11 +148,8 @@ def compare(settings: dict[str, str]) -> list[dict[str, str]]:
         except Exception as error:
             if name.startswith("tfeff:"):
                 raise
-            reason = str(error).strip().splitlines() or [""]
-            rows.append(row | dict(left_out=f"{type(error).__name__}: {reason[0]}"))
-    times = interleave([step[1:] for step in steps], int(settings["rounds"]))
-    for (row, _, _), values in zip(steps, times):
-        row["seconds"] = " ".join(f"{value:.6g}" for value in values)
+            rows.append(row | dict(left_out=left_out(error)))
+    time_rows(steps, int(settings["rounds"]))
     return rows
 
 
@@ -217,7 +214,7 @@ def report(path: str) -> None:
         "Ratios are of times in the same round: median (quartiles). A core is the "
         "attention without output projection, an attention has it, a block has norms "
         "and feed-forward too.\n",
-        machine.description() + f"- peers: {versions()}\n"
+        machine.description() + f"- peers: {machine.installed(*PEERS)}\n"
         f"- the tuned environment: `{environment.description()}`\n",
     ]
     for title, comparisons in sizes.items():
@@ -235,17 +232,6 @@ def report(path: str) -> None:
         lines.append("")
     with open(path.replace(".csv", ".md"), "w", encoding="utf-8") as file:
         file.write("\n".join(lines))
-
-
-def versions() -> str:
-    """The peers' packages that are installed."""
-    found = []
-    for name in ("tf-models-official", "tf-keras", "torch", "transformers"):
-        try:
-            found.append(f"{name} {importlib.metadata.version(name)}")
-        except importlib.metadata.PackageNotFoundError:
-            found.append(f"{name} missing")
-    return ", ".join(found)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,6 @@ that the code has overtaken.
 """
 
 import gc
-import importlib.metadata
 import itertools
 import os
 import statistics
@@ -32,7 +31,7 @@ import machine
 import numpy as np
 import peers
 from absl import app, flags
-from costs import interleave, ratios, seconds, spread, warm_up
+from costs import left_out, ratios, seconds, spread, time_rows, warm_up
 from rows import append, read, write_tables
 
 # Our encoders, and those that they are compared with.
@@ -50,6 +49,7 @@ GOAL = 1.0
 COMPARISON = ("case", "layers", "length", "batch_size")
 SIZES = ("width", "vocabulary", "rounds", "environment")
 SETTINGS = (*COMPARISON, *SIZES, "machine")
+PACKAGES = ("onnxruntime", "onnx", "tf2onnx", "torch", "transformers")
 FIELDS = (*SETTINGS, "contender", "mode", "seconds", "left_out")
 
 FLAGS = flags.FLAGS
@@ -150,18 +150,13 @@ def compare(settings: dict[str, str], folder: str) -> list[dict[str, str]]:
             steps.append((rows[-1], step, calls))
             keras.backend.clear_session()
             gc.collect()
-    times = interleave([step[1:] for step in steps], int(settings["rounds"]))
-    for (row, _, _), values in zip(steps, times):
-        row["seconds"] = " ".join(f"{value:.6g}" for value in values)
+    time_rows(steps, int(settings["rounds"]))
     return rows
 
 
 def _row(contender, mode, error=None):
-    left_out = ""
-    if error is not None:
-        reason = str(error).strip().splitlines() or [""]
-        left_out = f"{type(error).__name__}: {reason[0][:200]}"
-    return dict(contender=contender, mode=mode, seconds="", left_out=left_out)
+    reason = "" if error is None else left_out(error)
+    return dict(contender=contender, mode=mode, seconds="", left_out=reason)
 
 
 def summary(rows: list[dict[str, str]]) -> list[str]:
@@ -227,21 +222,11 @@ def report(path: str) -> None:
         "table. Hugging Face's are exported by `torch.onnx.export`, by tracing (the "
         f"usual way, “{USUAL}”) and by `dynamo`. Ratios are of times in the same "
         "round: median (quartiles).\n",
-        machine.description() + f"- runtimes and peers: {versions()}\n"
+        machine.description()
+        + f"- runtimes and peers: {machine.installed(*PACKAGES)}\n"
         f"- the tuned environment: `{environment.description()}`\n",
     ]
     write_tables(path, SETTINGS, head, table)
-
-
-def versions() -> str:
-    """The packages of runtimes and peers that are installed."""
-    found = []
-    for name in ("onnxruntime", "onnx", "tf2onnx", "torch", "transformers"):
-        try:
-            found.append(f"{name} {importlib.metadata.version(name)}")
-        except importlib.metadata.PackageNotFoundError:
-            found.append(f"{name} missing")
-    return ", ".join(found)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ import numpy as np
 import runs
 import runtimes
 from absl import app, flags
-from costs import interleave, ratios, seconds, spread, warm_up
+from costs import left_out, ratios, seconds, spread, time_rows, warm_up
 from rows import append, read, write_tables
 
 SIZES = {
@@ -244,8 +244,7 @@ def measure(preset: str, folder: str) -> list[dict[str, str]]:
             found = predict(runner, inputs, variant.batch_size)
             calls, _ = warm_up(step := runner(batch_of(inputs, 0, 1)))
         except Exception as error:
-            reason = str(error).strip().splitlines() or [""]
-            row["left_out"] = f"{type(error).__name__}: {reason[0][:200]}"
+            row["left_out"] = left_out(error)
             continue
         labels[variant.name] = found
         before = labels.get(variant.before)
@@ -255,9 +254,7 @@ def measure(preset: str, folder: str) -> list[dict[str, str]]:
             "same": "" if before is None else f"{np.mean(found == before):.4f}",
         }
         steps.append((row, step, calls))
-    times = interleave([step[1:] for step in steps], FLAGS.rounds)
-    for (row, _, _), values in zip(steps, times):
-        row["seconds"] = " ".join(f"{value:.6g}" for value in values)
+    time_rows(steps, FLAGS.rounds)
     return rows
 
 

@@ -30,7 +30,7 @@ import machine
 import peers
 from absl import app, flags
 from attentions import attentions, step
-from costs import interleave, warm_up
+from costs import seconds, time_rows, warm_up
 from long_report import (
     MEMORY_FIELDS,
     PEER,
@@ -158,10 +158,9 @@ def add_times(path: str, case: dict[str, str]) -> None:
             row["left_out"] = f"{type(error).__name__}: {error}"
             continue
         programs.append((row, run, warm_up(run)[0]))
-    times = interleave([program[1:] for program in programs], FLAGS.rounds)
-    for (row, _, _), values in zip(programs, times):
-        row["seconds"] = " ".join(f"{value:.6g}" for value in values)
-        median = f"{1e3 * statistics.median(values):.1f} ms"
+    time_rows(programs, FLAGS.rounds)
+    for row, _, _ in programs:
+        median = f"{1e3 * statistics.median(seconds(row)):.1f} ms"
         print(*(row[name] for name in TIME_FIELDS[2:7]), median, flush=True)
     append(path, TIME_FIELDS, rows)
 

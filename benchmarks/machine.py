@@ -26,6 +26,17 @@ def versions(*packages: str) -> str:
     return ", ".join((f"Python {platform.python_version()}", *found))
 
 
+def installed(*packages: str) -> str:
+    """The versions of packages, of which some may be missing."""
+    found = []
+    for name in packages:
+        try:
+            found.append(f"{name} {importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError:
+            found.append(f"{name} missing")
+    return ", ".join(found)
+
+
 @functools.cache
 def commit() -> str:
     """The commit of the code, with a mark where files but results differ from it."""

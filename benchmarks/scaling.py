@@ -3,9 +3,10 @@
 One layer at base width, one sequence, float32, no dropout: the output and the gradients
 of input and weights, compiled by XLA for this CPU through Keras' JAX backend. The
 program that is timed is the one whose temporary memory is reported. The attentions of
-one length take turns, and the median counts; where XLA wants more than
-`--memory_limit`, only its report is kept. The exponents are those of the last two
-octaves: 1 is linear. Two-stream attention is left out: it runs a whole encoder.
+one length take turns, in an order that every round draws anew, and the median counts;
+where XLA wants more than `--memory_limit`, only its report is kept. The exponents are
+those of the last two octaves: 1 is linear. Two-stream attention is left out: it runs a
+whole encoder.
 
 Rows are added to `scaling.csv` in `--results` after each length, and rows that are
 already there are not made again. Needs `pip install '.[tpu,plots]'`.
@@ -16,12 +17,11 @@ already there are not made again. Needs `pip install '.[tpu,plots]'`.
 import functools
 import os
 import statistics
-import time
 
 import machine
 from absl import app, flags
 from attentions import BLOCK, RELATIVE, TITLES, attentions, step
-from costs import exponent
+from costs import exponent, interleave
 from rows import append, read
 
 REFERENCE = "self"
@@ -126,30 +126,27 @@ def measure(cases: list[dict[str, str]], length: int) -> list[dict]:
         program = jax.jit(functools.partial(step, layer)).lower(*arguments).compile()
         temporary = program.memory_analysis().temp_size_in_bytes
         fits = temporary <= FLAGS.memory_limit * 1e9
-        programs.append(functools.partial(program, *arguments) if fits else None)
+        programs.append(
+            functools.partial(_finish, program, *arguments) if fits else None
+        )
         flops = int(program.cost_analysis()["flops"])
         rows.append({**case, "temporary": temporary, "flops": flops, "seconds": ""})
-    times = take_turns([program for program in programs if program], FLAGS.rounds)
-    timed = [row for row, program in zip(rows, programs) if program]
-    for row, seconds in zip(timed, times):
+    timed = [(row, run) for row, run in zip(rows, programs) if run]
+    for _, run in timed:
+        run()  # It does not count.
+    times = interleave([(run, 1) for _, run in timed], FLAGS.rounds)
+    for (row, _), seconds in zip(timed, times):
         row["seconds"] = f"{statistics.median(seconds):.6f}"
     for row in rows:
         print(", ".join(f"{name} {row[name]}" for name in FIELDS), flush=True)
     return rows
 
 
-def take_turns(programs, rounds: int) -> list[list[float]]:
-    """Seconds of each program in each round, after a run that does not count."""
+def _finish(program, *arguments):
+    """Runs a program of JAX to its end."""
     import jax
 
-    times = [[] for _ in programs]
-    for turn in range(rounds + 1):
-        for program, seconds in zip(programs, times):
-            start = time.perf_counter()
-            jax.block_until_ready(program())
-            if turn:
-                seconds.append(time.perf_counter() - start)
-    return times
+    jax.block_until_ready(program(*arguments))
 
 
 def curves(rows, cost: str) -> dict[str, dict[int, float]]:

@@ -55,10 +55,10 @@ def test_ratios_are_of_the_same_round(cpu):
     assert cpu["spread"]([0.5, 1.0, 2.0], 2) == "1.00 (0.75–1.50)"
 
 
-def test_rounds_run_every_step_once(cpu):
+def test_rounds_run_every_step_once(load):
     calls = []
     steps = [(lambda: calls.append(0), 1), (lambda: calls.append(1), 3)]
-    times = cpu["interleave"](steps, rounds=20)
+    times = load("costs.py")["interleave"](steps, rounds=20)
     assert [len(of_step) for of_step in times] == [20, 20]
     firsts = []
     for start in range(0, 80, 4):
@@ -66,6 +66,15 @@ def test_rounds_run_every_step_once(cpu):
         assert in_round in ([0, 1, 1, 1], [1, 1, 1, 0])
         firsts.append(in_round[0])
     assert set(firsts) == {0, 1}
+
+
+def test_rows_have_their_times_or_the_reason_why_not(load):
+    costs = load("costs.py")
+    rows = [{}, {}]
+    costs["time_rows"]([(row, int, 2) for row in rows], rounds=3)
+    assert [len(costs["seconds"](row)) for row in rows] == [3, 3]
+    assert costs["left_out"](OSError("a\nb")) == "OSError: a"
+    assert costs["left_out"](ValueError()) == "ValueError: "
 
 
 def test_summary_takes_the_better_of_each_side(cpu):
