@@ -30,9 +30,10 @@ import peers
 from absl import app, flags
 from costs import left_out, ratios, seconds, spread, time_rows, warm_up
 from cpu_cases import CASES, COMPARISON, DTYPES, SETTINGS, SIZES, TASKS
-from rows import append, read
+from rows import append, markdown, read
 
 PEERS = ("tf-models-official", "tf-keras", "torch", "transformers")
+COMPARED = ("ours", "fastest peer", "ratio", "goal", "paper")
 FIELDS = (*SETTINGS, "contender", "mode", "parameters", "seconds", "left_out")
 
 FLAGS = flags.FLAGS
@@ -181,10 +182,7 @@ def summary(rows: list[dict[str, str]], settings: dict[str, str]):
 
 def details(rows: list[dict[str, str]]) -> list[str]:
     """The lines of the table of times."""
-    lines = [
-        "| contender | run | parameters | ms | left out |",
-        "|---|---|---|---|---|",
-    ]
+    lines = []
     for row in rows:
         times = [1e3 * value for value in seconds(row)]
         cells = (
@@ -194,8 +192,8 @@ def details(rows: list[dict[str, str]]) -> list[str]:
             spread(times, 1) if times else "",
             row["left_out"].replace("|", "\\|"),
         )
-        lines.append(f"| {' | '.join(cells)} |")
-    return lines
+        lines.append(cells)
+    return markdown(("contender", "run", "parameters", "ms", "left out"), lines)
 
 
 def report(path: str) -> None:
@@ -220,9 +218,7 @@ def report(path: str) -> None:
     for title, comparisons in sizes.items():
         lines += [
             f"## {title}\n",
-            "| case | task | dtype | length | ours | fastest peer | ratio | goal "
-            "| paper |",
-            "|---|" + "---|" * 8,
+            *markdown((*COMPARISON, *COMPARED), ()),
         ]
         for settings, rows in comparisons:
             lines += [line for _, line in summary(rows, settings)]

@@ -27,7 +27,7 @@ import machine
 import numpy as np
 import sentencepiece
 from absl import app, flags
-from rows import append, read, write_tables
+from rows import append, markdown, read, write_tables
 
 import tfeff
 from tfeff.utils.parallel import end_with_parent
@@ -247,17 +247,19 @@ def report(path: str) -> None:
 
 def table(rows: list[dict[str, str]]) -> list[str]:
     """The lines of a Markdown table of rows with the same settings."""
-    lines = [
-        "| | million tokens/s | ours / this | processor µs a token | ours / this |",
-        "|---|---|---|---|---|",
-    ]
+    lines = []
     for row in rows:
         rate, cpu, ratio, low, high, cpu_ratio = (float(row[name]) for name in COSTS)
-        lines.append(
-            f"| {row['contender']} | {rate / 1e6:.3f} | {ratio:.3f} "
-            f"({low:.3f}–{high:.3f}) | {cpu:.3f} | {cpu_ratio:.3f} |"
+        cells = (
+            row["contender"],
+            f"{rate / 1e6:.3f}",
+            f"{ratio:.3f} ({low:.3f}–{high:.3f})",
+            f"{cpu:.3f}",
+            f"{cpu_ratio:.3f}",
         )
-    return lines
+        lines.append(cells)
+    costs = ("million tokens/s", "ours / this", "processor µs a token", "ours / this")
+    return markdown(("", *costs), lines)
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ import numpy as np
 import peers
 from absl import app, flags
 from costs import left_out, ratios, seconds, spread, time_rows, warm_up
-from rows import append, read, write_tables
+from rows import append, markdown, read, write_tables
 
 # Our encoders, and those that they are compared with.
 CASES = {
@@ -195,12 +195,7 @@ def fastest(rows: list[dict[str, str]]) -> dict[str, str]:
 
 def table(rows: list[dict[str, str]]) -> list[str]:
     """The lines of a comparison: ratios, then the times of all."""
-    lines = [
-        *summary(rows),
-        "",
-        "| contender | run by | ms | left out |",
-        "|---|---|---|---|",
-    ]
+    lines = []
     for row in rows:
         times = [1e3 * value for value in seconds(row)]
         cells = (
@@ -209,8 +204,9 @@ def table(rows: list[dict[str, str]]) -> list[str]:
             spread(times, 2) if times else "",
             row["left_out"].replace("|", "\\|"),
         )
-        lines.append(f"| {' | '.join(cells)} |")
-    return lines
+        lines.append(cells)
+    head = ("contender", "run by", "ms", "left out")
+    return [*summary(rows), "", *markdown(head, lines)]
 
 
 def report(path: str) -> None:

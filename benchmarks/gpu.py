@@ -43,7 +43,7 @@ from absl import app, flags
 from gpu_device import find_gpu
 from gpu_models import VARIANTS, make_batch, make_model
 from gpu_peers import PEERS
-from rows import append, read, write_tables
+from rows import append, markdown, read, write_tables
 from steps import VOCABULARY, in_own_process
 
 REFERENCE = "bert"
@@ -272,11 +272,11 @@ def report(path: str) -> None:
 def table(rows: list[dict[str, str]]) -> list[str]:
     """The lines of a Markdown table of rows with the same settings."""
     bert = next((row for row in rows if row["variant"] == REFERENCE), None)
-    lines = [
-        "| model | train ms | / BERT | inference ms | / BERT | TFLOP a step | "
-        "TFLOP/s | share | temporary MB | / BERT | peak MB |",
-        "|---|" + "---|" * 10,
-    ]
+    head = (
+        *("model", "train ms", "/ BERT", "inference ms", "/ BERT", "TFLOP a step"),
+        *("TFLOP/s", "share", "temporary MB", "/ BERT", "peak MB"),
+    )
+    lines = []
     for row in rows:
         cells = [row["variant"]]
         for what in ("train", "infer"):
@@ -290,8 +290,8 @@ def table(rows: list[dict[str, str]]) -> list[str]:
             f"{temporary / int(bert['temporary']):.3f}" if bert else "",
             f"{int(row['peak']) / 1e6:.0f}" if row["peak"] else "",
         ]
-        lines.append(f"| {' | '.join(cells)} |")
-    return lines
+        lines.append(cells)
+    return markdown(head, lines)
 
 
 if __name__ == "__main__":

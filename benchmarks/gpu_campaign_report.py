@@ -1,7 +1,7 @@
 """The page of `gpu_campaign.py`: tables and curves."""
 
 from evidence.systems import SYSTEMS
-from rows import read, seeds_cell, write_tables
+from rows import markdown, read, seeds_cell, write_tables
 from sweep_report import draw_seeds, points_of
 
 # The campaign's names of the presets, in its order.
@@ -56,11 +56,11 @@ def report(path: str, key: tuple[str, ...]) -> None:
 
 def table(trainings: list[tuple[dict, list[dict]]]) -> list[str]:
     """Lines of a Markdown table of rows with their points: a system a row."""
-    lines = [
-        "| system | validation loss | training loss | last tenth gained | "
-        "unigram entropy | tokens a second |",
-        "|---|---|---|---|---|---|",
-    ]
+    head = (
+        *("system", "validation loss", "training loss", "last tenth gained"),
+        *("unigram entropy", "tokens a second"),
+    )
+    lines = []
     for variant in sorted({row["variant"] for row, _ in trainings}, key=[*NAMES].index):
         own = [(row, found) for row, found in trainings if row["variant"] == variant]
         gains = [
@@ -68,14 +68,15 @@ def table(trainings: list[tuple[dict, list[dict]]]) -> list[str]:
             for row, found in own
         ]
         cells = [
+            NAMES[variant],
             seeds_cell([row["loss"] for row, _ in own]),
             seeds_cell([found[-1]["loss"] for _, found in own]),
             seeds_cell(list(map(str, gains))),
             f"{float(own[0][0]['unigram_entropy']):.3f}",
             f"{max(int(row['tokens_a_second']) for row, _ in own):,}",
         ]
-        lines.append(f"| {NAMES[variant]} | {' | '.join(cells)} |")
-    return lines
+        lines.append(cells)
+    return markdown(head, lines)
 
 
 def draw(trainings: list[tuple[dict, list[dict]]], path: str) -> None:

@@ -23,7 +23,7 @@ import numpy as np
 from absl import app, flags
 from gpu_device import find_gpu
 from gpu_models import VARIANTS, make_batch, make_encoder
-from rows import append, read, write_tables
+from rows import append, markdown, read, write_tables
 from steps import VOCABULARY, in_own_process
 
 HEAD_DIM = 64
@@ -149,22 +149,21 @@ def table(rows: list[dict[str, str]]) -> list[str]:
     """The lines of a Markdown table: a variant a row, a batch a column."""
     sizes = sorted({int(row["batch_size"]) for row in rows})
     length = rows[0]["length"]
-    heads = " | ".join(f"{size} × {length}" for size in sizes)
-    lines = [f"| model | {heads} |", "|---" * (len(sizes) + 1) + "|"]
+    lines = []
     for variant in dict.fromkeys(row["variant"] for row in rows):
         seconds = {
             int(row["batch_size"]): row["seconds"]
             for row in rows
             if row["variant"] == variant
         }
-        cells = []
+        cells = [variant]
         for size in sizes:
             cell = seconds.get(size, "")
             if length == "1024" and size in PAPER.get(variant, {}):
                 cell += f" ({PAPER[variant][size] or OUT_OF_MEMORY})"
             cells.append(cell.strip())
-        lines.append(f"| {variant} | {' | '.join(cells)} |")
-    return lines
+        lines.append(cells)
+    return markdown(("model", *(f"{size} × {length}" for size in sizes)), lines)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ import runs
 import runtimes
 from absl import app, flags
 from costs import left_out, ratios, seconds, spread, time_rows, warm_up
-from rows import append, read, write_tables
+from rows import append, markdown, read, write_tables
 
 SIZES = {
     "num_layers": 4,
@@ -278,12 +278,11 @@ def predict(runner, inputs, batch_size) -> np.ndarray:
 
 def table(rows: list[dict[str, str]]) -> list[str]:
     """A line for each variant; ratios are to the one that was quantized."""
-    lines = [
-        "| variant | MB | accuracy | same answers | ms a sentence | time, before = 1 "
-        "| left out |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    before = None
+    head = (
+        *("variant", "MB", "accuracy", "same answers", "ms a sentence"),
+        *("time, before = 1", "left out"),
+    )
+    lines, before = [], None
     for row in rows:
         if "float32" in row["variant"]:
             before = row
@@ -298,8 +297,8 @@ def table(rows: list[dict[str, str]]) -> list[str]:
             spread(ratios(row, before), 3) if has_ratio else "",
             row["left_out"].replace("|", "\\|"),
         )
-        lines.append(f"| {' | '.join(cells)} |")
-    return lines
+        lines.append(cells)
+    return markdown(head, lines)
 
 
 def report(path: str) -> None:

@@ -4,7 +4,7 @@ import statistics
 
 import machine
 from costs import exponent, ratios, seconds, spread
-from rows import read
+from rows import markdown, read
 
 TASKS = ("train", "inference")
 SETTINGS = ("machine", "width")
@@ -57,11 +57,7 @@ def memory_tables(rows, task: str) -> list[str]:
         names = [*map(str, lengths), "exponent"]
         if in_blocks:
             names.append(f"/ whole at {COMPARED}")
-        lines += [
-            f"### Temporary memory, {task}, {way}\n",
-            f"| MB | {' | '.join(names)} |",
-            "|---|" + "---|" * len(names),
-        ]
+        table = []
         for name, points in by_length(rows, way).items():
             cells = [name]
             for length in lengths:
@@ -70,8 +66,9 @@ def memory_tables(rows, task: str) -> list[str]:
             cells.append(judged(exponent(points, OCTAVES), LARGEST_EXPONENT, in_blocks))
             if in_blocks:
                 cells.append(judged(over_whole(points, whole.get(name, {}))))
-            lines.append(f"| {' | '.join(cells)} |")
-        lines.append("")
+            table.append(cells)
+        lines += [f"### Temporary memory, {task}, {way}\n"]
+        lines += [*markdown(("MB", *names), table), ""]
         if in_blocks:
             lines.append(
                 f"Goals: an exponent of at most {LARGEST_EXPONENT} over the last "
@@ -107,13 +104,11 @@ def judged(value: float | None, goal: float = LARGEST_RATIO, has_goal=True) -> s
 
 def time_table(rows, task: str) -> list[str]:
     """Lines of a Markdown table of times and of their ratios within rounds."""
-    lines = [
-        f"### Time, {task}\n",
-        f"| attention | length | way | ms | / whole | / {REFERENCE}, whole | / {PEER} "
-        "| left out |",
-        "|---|" + "---|" * 7,
-    ]
-    groups = {}
+    head = (
+        *("attention", "length", "way", "ms", "/ whole"),
+        *(f"/ {REFERENCE}, whole", f"/ {PEER}", "left out"),
+    )
+    lines, groups = [], {}
     for row in rows:
         groups.setdefault((row["attention"], row["length"]), []).append(row)
     for (attention, length), group in groups.items():
@@ -124,9 +119,10 @@ def time_table(rows, task: str) -> list[str]:
             cells.append(milliseconds(row))
             cells += [ratio(row, made.get(reference)) for reference in references]
             cells.append(row["left_out"].replace("|", "\\|"))
-            lines.append(f"| {' | '.join(cells)} |")
+            lines.append(cells)
     notes = dict.fromkeys(row["note"] for row in rows if row["note"])
-    return [*lines, "", *(f"{note}\n" for note in notes)]
+    table = markdown(head, lines)
+    return [f"### Time, {task}\n", *table, "", *(f"{note}\n" for note in notes)]
 
 
 def milliseconds(row) -> str:

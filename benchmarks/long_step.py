@@ -16,7 +16,7 @@ import time
 import environment
 import machine
 from absl import app, flags
-from rows import append, read, write_tables
+from rows import append, markdown, read, write_tables
 from steps import in_own_process
 
 FLAGS = flags.FLAGS
@@ -101,13 +101,11 @@ def head():
 
 def table(rows):
     """Lines of a table of rows."""
-    yield "| preset | recomputed | memory, GB | time, s | processor |"
-    yield "|---|---|---|---|---|"
-    for row in rows:
-        yield (
-            f"| `{row['preset']}` | {row['memory_efficient']} | {row['gigabytes']} "
-            f"| {row['seconds']} | {row['machine']} |"
-        )
+    columns = ("memory_efficient", "gigabytes", "seconds", "machine")
+    return markdown(
+        ("preset", "recomputed", "memory, GB", "time, s", "processor"),
+        [(f"`{row['preset']}`", *(row[name] for name in columns)) for row in rows],
+    )
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import statistics
 
 import machine
-from rows import read
+from rows import markdown, read
 
 SETTINGS = ("target", "preset", "layers", "batch_size", "length")
 FIELDS = (*SETTINGS, "temporary", "held")
@@ -128,11 +128,11 @@ def report(path: str) -> None:
 
 def size_table(rows, target: str) -> list[str]:
     """Lines of a Markdown table: every preset and batch, beside BERT."""
-    lines = [
-        f"| preset | batch | GB of {DEPTH} layers, XLA | / BERT | MB a layer, XLA | "
-        "/ BERT | MB a layer, held | / BERT |",
-        "|---|" + "---|" * 7,
-    ]
+    head = (
+        *("preset", "batch", f"GB of {DEPTH} layers, XLA", "/ BERT"),
+        *("MB a layer, XLA", "/ BERT", "MB a layer, held", "/ BERT"),
+    )
+    lines = []
     temporary, held = complete(rows, "temporary"), complete(rows, "held")
     for key in temporary:
         if key[0] != target:
@@ -147,17 +147,17 @@ def size_table(rows, target: str) -> list[str]:
             amount = value(table[key])
             cells.append(f"{amount / unit:.{2 if unit == 1e9 else 0}f}")
             cells.append(ratio(amount, value(table[bert]) if bert in table else None))
-        lines.append(f"| {' | '.join(cells)} |")
-    return lines
+        lines.append(cells)
+    return markdown(head, lines)
 
 
 def goal_table(rows, target: str) -> list[str]:
     """Lines of a Markdown table: the ratios to reach, as far as they are known."""
-    lines = [
-        f"| {DEPTH} layers, {GOAL_SIZE[0]} × {GOAL_SIZE[1]} | XLA | a layer, XLA | "
-        "a layer, held | goal | paper |",
-        "|---|---|---|---|---|---|",
-    ]
+    head = (
+        *(f"{DEPTH} layers, {GOAL_SIZE[0]} × {GOAL_SIZE[1]}", "XLA", "a layer, XLA"),
+        *("a layer, held", "goal", "paper"),
+    )
+    lines = []
     temporary, held = complete(rows, "temporary"), complete(rows, "held")
     for preset, length, other, goal, paper in GOALS:
         batch_size, whole = GOAL_SIZE
@@ -180,8 +180,8 @@ def goal_table(rows, target: str) -> list[str]:
                 f"≤ {goal}" if goal else "",
                 paper,
             ]
-            lines.append(f"| {' | '.join(cells)} |")
-    return lines if len(lines) > 2 else []
+            lines.append(cells)
+    return markdown(head, lines) if lines else []
 
 
 def parts_table(rows, parts_rows, target: str) -> list[str]:
@@ -214,15 +214,18 @@ def parts_table(rows, parts_rows, target: str) -> list[str]:
         cells.append(f"{amounts[-1] / whole:.1%}")
         is_papers = (preset, batch_size, length) == PAPER_PARTS[:3]
         cells.append(" / ".join(map(str, PAPER_PARTS[3])) if is_papers else "")
-        lines.append(f"| {' | '.join(cells)} |")
-    head = [
+        lines.append(cells)
+    if not lines:
+        return []
+    head = (
+        *("preset", "batch", "model", "optimizer", "activations", "step"),
+        *("activations' share", "paper, half precision"),
+    )
+    return [
         "GB. Optimizer: gradients and two moments. Activations: what is left of the "
         "step's memory.\n",
-        "| preset | batch | model | optimizer | activations | step | activations' "
-        "share | paper, half precision |",
-        "|---|" + "---|" * 7,
+        *markdown(head, lines),
     ]
-    return head + lines if lines else []
 
 
 def positions_of(length: int) -> int:
@@ -251,13 +254,12 @@ def regression_table(rows, target: str, tokens: int) -> list[str]:
                 f"{paper_n}" if tokens == TOKENS else "",
                 f"{paper_n2}" if tokens == TOKENS else "",
             )
-            lines.append(f"| {' | '.join(cells)} |")
-    head = [
-        "| | preset | O(N) GB | O(N²) GB at N = 512 | / BERT | 1/n | paper O(N) | "
-        "paper O(N²) |",
-        "|---|" + "---|" * 7,
-    ]
-    return head + lines if lines else []
+            lines.append(cells)
+    head = (
+        *("", "preset", "O(N) GB", "O(N²) GB at N = 512", "/ BERT", "1/n"),
+        *("paper O(N)", "paper O(N²)"),
+    )
+    return markdown(head, lines) if lines else []
 
 
 def process_table(rows, process_rows) -> list[str]:
@@ -267,12 +269,7 @@ def process_table(rows, process_rows) -> list[str]:
         size = (int(row["batch_size"]), int(row["length"]))
         key = (row["preset"], int(row["layers"]), *size)
         cases.setdefault(key, {})[row["backend"]] = int(row["peak"])
-    lines = [
-        "Resident memory at its peak in a step, above what it was before, in GB.\n",
-        "| preset | layers, batch | XLA's report | JAX process | / report | "
-        "TensorFlow process | / report |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    lines = []
     for (preset, layers, *size), peaks in cases.items():
         reported = of_xla.get(("cpu", preset, *size), {}).get(layers)
         cells = [preset, f"{layers}, {size[0]} × {size[1]}"]
@@ -281,8 +278,15 @@ def process_table(rows, process_rows) -> list[str]:
             peak = peaks.get(backend)
             cells.append(f"{peak / 1e9:.2f}" if peak else "")
             cells.append(ratio(peak, reported) if peak else "")
-        lines.append(f"| {' | '.join(cells)} |")
-    return lines
+        lines.append(cells)
+    head = (
+        *("preset", "layers, batch", "XLA's report", "JAX process", "/ report"),
+        *("TensorFlow process", "/ report"),
+    )
+    return [
+        "Resident memory at its peak in a step, above what it was before, in GB.\n",
+        *markdown(head, lines),
+    ]
 
 
 def ratio(value: float, reference: float | None, digits: int = 3) -> str:

@@ -22,7 +22,7 @@ from importlib.metadata import version
 import collectives
 import machine
 from absl import app, flags
-from rows import append, read, write_tables
+from rows import append, markdown, read, write_tables
 from steps import VOCABULARY, compile_jax, in_own_process, make_batch, make_model
 from tpu_costs import corrected, scheduled_cycles, without_tpu
 
@@ -129,11 +129,11 @@ def head() -> list[str]:
 
 def table(rows: list[dict[str, str]]) -> list[str]:
     """The lines of a Markdown table of rows with the same settings."""
-    lines = [
-        "| preset | slice | hosts | chips | replicas | ms | collectives, ms | share | "
-        "reduced MB | moved MB | weights MB | temporary MB | tokens/s |",
-        "|---|---|" + "---|" * 11,
-    ]
+    head = (
+        *("preset", "slice", "hosts", "chips", "replicas", "ms", "collectives, ms"),
+        *("share", "reduced MB", "moved MB", "weights MB", "temporary MB", "tokens/s"),
+    )
+    lines = []
     for row in rows:
         step, between = float(row["seconds"]), float(row["collective_seconds"])
         tokens = int(row["batch_size"]) * int(row["length"]) * int(row["replicas"])
@@ -149,8 +149,8 @@ def table(rows: list[dict[str, str]]) -> list[str]:
             *megabytes,
             f"{tokens / (step + between):,.0f}",
         )
-        lines.append(f"| {' | '.join(cells)} |")
-    return lines
+        lines.append(cells)
+    return markdown(head, lines)
 
 
 if __name__ == "__main__":

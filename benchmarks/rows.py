@@ -22,6 +22,18 @@ def append(path: str, fields, rows) -> None:
         writer.writerows(rows)
 
 
+def markdown(head, rows) -> list[str]:
+    """Lines of a Markdown table.
+
+    Args:
+        head: the names of its columns, of which the first may be empty.
+        rows: each the values of a row, in their order.
+    """
+    names = f"| {' | '.join(map(str, head)).lstrip()} |"
+    lines = [f"| {' | '.join(map(str, row))} |" for row in rows]
+    return [names, "|---" * len(head) + "|", *lines]
+
+
 def write_tables(path: str, settings, head: list[str], table) -> None:
     """Writes the rows of a CSV file as Markdown beside it.
 

@@ -21,7 +21,7 @@ import machine
 import numpy as np
 import scale_model as model
 from absl import app, flags
-from rows import append, read
+from rows import append, markdown, read
 from steps import in_own_process
 
 FLAGS = flags.FLAGS
@@ -233,90 +233,83 @@ def tables(results: str) -> dict[str, list[str]]:
     }
 
 
-def _table(*header):
-    return [f"| {' | '.join(header)} |", "|" + "---|" * len(header)]
-
-
-def _line(*values):
-    return f"| {' | '.join(map(str, values))} |"
-
-
 def _chips(steps, memory):
-    lines = _table("preset", "TPU", "chips", "tokens/s", "in collectives", "GB a core")
+    head = ("preset", "TPU", "chips", "tokens/s", "in collectives", "GB a core")
+    lines = []
     for (preset, tpu), step in steps.items():
         for chips in (4, 16, 64, 256):
             share = model.share_of_collectives(step, tpu, chips)
             lines.append(
-                _line(
+                (
                     *(preset, tpu, chips),
                     f"{model.tokens_a_second(step, tpu, chips):,.0f}",
                     f"{share:.1%}",
                     f"{memory[preset, tpu] / 1e9:.1f}",
                 )
             )
-    return lines
+    return markdown(head, lines)
 
 
 def _sequences(steps):
-    lines = _table("preset", "TPU", "sequences", "tokens/s, 64 chips", "in collectives")
+    head = ("preset", "TPU", "sequences", "tokens/s, 64 chips", "in collectives")
+    lines = []
     for (preset, tpu), step in steps.items():
         for sequences in (16, 8, 4, 2, 1):
             part = model.smaller(step, sequences)
             lines.append(
-                _line(
+                (
                     *(preset, tpu, sequences),
                     f"{model.tokens_a_second(part, tpu, 64):,.0f}",
                     f"{model.share_of_collectives(part, tpu, 64):.1%}",
                 )
             )
-    return lines
+    return markdown(head, lines)
 
 
 def _input(steps, rate):
-    lines = _table(
-        "chips", "workers", "MB/s a worker", "MB/s together", "cores a worker"
-    )
+    head = ("chips", "workers", "MB/s a worker", "MB/s together", "cores a worker")
+    lines = []
     step = steps["bert_base", "v3"]
     for chips in (4, 16, 64, 256):
         tokens = model.tokens_a_second(step, "v3", chips)
         workers = chips * model.CORES["v3"] // model.CORES_A_HOST
         together = model.input_bytes_a_second(tokens, step.length)
         lines.append(
-            _line(
+            (
                 *(chips, workers),
                 f"{together / workers / 1e6:.1f}",
                 f"{together / 1e6:.1f}",
                 f"{tokens / workers / rate:.2f}",
             )
         )
-    return lines
+    return markdown(head, lines)
 
 
 def _checkpoints(steps, measured):
     step = steps["bert_base", "v3"]
     saving = measured["checkpoint: saving, processor s"]
-    lines = _table("every … steps", "GB", "saving, s", "training waits")
+    head = ("every … steps", "GB", "saving, s", "training waits")
+    lines = []
     for every in (100, 1_000, 10_000):
         share = model.share_of_checkpoints(saving, every, step.seconds)
         size = measured["checkpoint: bytes"] / 1e9
-        lines.append(
-            _line(f"{every:,}", f"{size:.2f}", f"{saving:.1f}", f"{share:.2%}")
-        )
-    return lines
+        lines.append((f"{every:,}", f"{size:.2f}", f"{saving:.1f}", f"{share:.2%}"))
+    return markdown(head, lines)
 
 
 def _corpora(rate, measured):
-    lines = _table(
+    head = (
         *("text", "documents", "tokens", "sequences", "shards", "shards, GB"),
         *("lengths.npy, MB", "manifest, MB", "100 workers, h", "hashing, core h"),
     )
+    lines = []
     whole = model.corpus(TERABYTE, LENGTH)
     entry = measured["beside_the_shards: bytes of the manifest"] / whole.shards
     for text in (1e9, 1e10, 1e11, TERABYTE, 1e13):
         cache = model.corpus(text, LENGTH)
         hashed = (text + cache.records) / measured["hashing: bytes a processor s"]
         lines.append(
-            _line(
+            (
                 f"{text / 1e9:,.0f} GB",
                 *(f"{n:.3g}" for n in (cache.documents, cache.tokens, cache.sequences)),
                 f"{cache.shards:,}",
@@ -327,7 +320,7 @@ def _corpora(rate, measured):
                 f"{hashed / 3600:.2f}",
             )
         )
-    return lines
+    return markdown(head, lines)
 
 
 if __name__ == "__main__":

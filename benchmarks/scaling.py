@@ -22,7 +22,7 @@ import machine
 from absl import app, flags
 from attentions import BLOCK, RELATIVE, TITLES, attentions, step
 from costs import exponent, interleave
-from rows import append, read
+from rows import append, markdown, read
 
 REFERENCE = "self"
 LINEAR = ("blockwise", "lightweight_conv", "dynamic_conv", "span_dynamic_conv")
@@ -166,11 +166,8 @@ def table(rows, cost: str) -> list[str]:
     lengths = sorted({int(row["length"]) for row in rows})
     measured = curves(rows, cost)
     reference = measured.get(REFERENCE, {})
-    lines = [
-        f"| {unit} | {' | '.join(map(str, lengths))} | exponent | goal | "
-        f"/ {REFERENCE} at {lengths[-1]} |",
-        "|---|" + "---|" * (len(lengths) + 3),
-    ]
+    head = (unit, *lengths, "exponent", "goal", f"/ {REFERENCE} at {lengths[-1]}")
+    lines = []
     for name, points in measured.items():
         slope, last = exponent(points), points.get(lengths[-1])
         cells = [name]
@@ -180,8 +177,8 @@ def table(rows, cost: str) -> list[str]:
         cells.append("1" if name in LINEAR else "")
         over = reference.get(lengths[-1])
         cells.append(f"{last / over:.3f}" if last and over else "–")
-        lines.append(f"| {' | '.join(cells)} |")
-    return lines
+        lines.append(cells)
+    return markdown(head, lines)
 
 
 def report(path: str) -> None:

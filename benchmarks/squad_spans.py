@@ -16,6 +16,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import machine
 import numpy as np
 from absl import app, flags
+from rows import markdown
 
 import tfeff
 
@@ -132,10 +133,9 @@ def report(rows, misses):
         "",
         "## Misses",
         "",
-        *(["| file | question | gold | became | reason |", "|---|---|---|---|---|"]),
-        *(
-            "| " + " | ".join(str(c).replace("|", r"\|") for c in miss) + " |"
-            for miss in misses
+        *markdown(
+            ("file", "question", "gold", "became", "reason"),
+            [[str(cell).replace("|", r"\|") for cell in miss] for miss in misses],
         ),
     ]
     return "\n".join(lines if misses else [*lines[:-2], "None."]) + "\n"

@@ -3,7 +3,7 @@
 import statistics
 
 import machine
-from rows import read, seeds_cell
+from rows import markdown, read, seeds_cell
 from sweep_table import SWEEPS
 
 FIELDS = ("sweep", "label", "seed", "size", "task", "metric", "value", "command")
@@ -44,7 +44,7 @@ def table(rows: list[dict]) -> list[str]:
     """Lines of a table: a system a row, a metric of a task a column."""
     columns = list(dict.fromkeys((row["task"], row["metric"]) for row in rows))
     names = [f"{task} {metric}" for task, metric in columns]
-    lines = [f"| system | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
+    lines = []
     order = list(SWEEPS[rows[0]["sweep"]].cells)
     for label in sorted({row["label"] for row in rows}, key=order.index):
         cells = [
@@ -57,8 +57,8 @@ def table(rows: list[dict]) -> list[str]:
             )
             for column in columns
         ]
-        lines.append(f"| {label} | {' | '.join(cells)} |")
-    return lines
+        lines.append((label, *cells))
+    return markdown(("system", *names), lines)
 
 
 def points_of(rows: list[dict], along: str, value: str) -> dict[str, dict]:

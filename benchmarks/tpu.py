@@ -18,7 +18,7 @@ from importlib.metadata import version
 
 import machine
 from absl import app, flags
-from rows import append, read, write_tables
+from rows import append, markdown, read, write_tables
 from steps import VOCABULARY, compile_jax, in_own_process, make_batch, make_model
 from tpu_costs import corrected, scheduled_cycles, without_tpu
 
@@ -174,11 +174,11 @@ def report(path: str) -> None:
 def table(rows: list[dict[str, str]]) -> list[str]:
     """The lines of a Markdown table of rows with the same settings."""
     bert = next((row for row in rows if row["preset"] == REFERENCE), None)
-    lines = [
-        "| preset | ms | / BERT | paper | Mcycles | / BERT | TFLOP | GB accessed | "
-        "temporary MB | / BERT | argument MB |",
-        "|---|" + "---|" * 10,
-    ]
+    head = (
+        *("preset", "ms", "/ BERT", "paper", "Mcycles", "/ BERT", "TFLOP"),
+        *("GB accessed", "temporary MB", "/ BERT", "argument MB"),
+    )
+    lines = []
     for row in rows:
         cells = (
             row["preset"],
@@ -193,8 +193,8 @@ def table(rows: list[dict[str, str]]) -> list[str]:
             ratio(row, bert, "temporary"),
             f"{float(row['arguments']) / 1e6:.0f}",
         )
-        lines.append(f"| {' | '.join(cells)} |")
-    return lines
+        lines.append(cells)
+    return markdown(head, lines)
 
 
 def ratio(row: dict[str, str], reference: dict[str, str] | None, cost: str) -> str:

@@ -8,6 +8,8 @@ import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
+from rows import markdown
+
 from evidence.cells import make_cells, whole_system
 from evidence.claims import TASK_NAMES, TIMED_METRICS, Claim, Comparison, Term
 from evidence.deciding import claims_at
@@ -95,7 +97,7 @@ def summary_text(rows: list[tuple], ledger: Ledger, scale: Scale) -> str:
             "campaign_curves.csv). Made by `python benchmarks/campaign.py "
             f"--scale={ledger.scale} --report`. {others_text(ledger)}\n",
             f"{RULE}\n",
-            *table(head, rows),
+            *markdown(head, rows),
             "",
         ]
     )
@@ -137,7 +139,7 @@ def page(
         f"**Verdict: {combine(verdicts)}.**\n",
         f"{size_text(scale)} {claim.note}".strip() + "\n",
         "## Comparisons\n",
-        *table(
+        *markdown(
             ("comparison", "effect", "margin", "deviation", "seeds", "verdict", ""),
             [
                 (
@@ -261,7 +263,7 @@ def values_table(
     ]
     head = ("system", "metric", "mean (seeds)", "peak rate")
     head += ("last tenth gained at most", "step's time, BERT = 1 (quartiles)")
-    return table(head, rows)
+    return markdown(head, rows)
 
 
 def mean_and_seeds(values: Mapping[int, float]) -> str:
@@ -306,7 +308,7 @@ def rows_table(claim: Claim, evidence: Evidence) -> list[str]:
                     ", ".join(sorted({row["commit"] for row in rows})),
                 )
             )
-    return table(
+    return markdown(
         ("system, stage", "seeds", "million tokens each", "processor", "commits"), lines
     )
 
@@ -333,12 +335,6 @@ def terms_of(claim: Claim) -> list[Term]:
             metric = "loss" if term.metric in TIMED_METRICS else term.metric
             found[Term(1, term.stage, term.system, term.task, metric)] = None
     return list(found)
-
-
-def table(head: tuple, rows: list[tuple]) -> list[str]:
-    """Lines of a Markdown table."""
-    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
-    return lines + [f"| {' | '.join(map(str, row))} |" for row in rows]
 
 
 def number(value: float | None) -> str:
