@@ -9,6 +9,8 @@ import pytest
 
 import tfeff
 from tests.checks.pages import REPOSITORY, printed_by, python_blocks
+from tests.convert.conversions import copied
+from tests.convert.sentence_models import write_sentence_model
 from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tfeff.command import flags
 from tfeff.command.main import main
@@ -45,6 +47,10 @@ def make_files(folder):
     (folder / "texts.txt").write_text("\n".join(DOCUMENTS))
     lines = ["anchor\tpositive", *(f"{a}\t{b}" for a, b, _ in pairs)]
     (folder / "pairs.tsv").write_text("\n".join(lines))
+    published = copied("bert", folder / "published").rename(
+        folder / "published/sentences"
+    )
+    write_sentence_model(published, "Normalize", pooling="cls", length=9)
     names = ("anchor", "positive", "negative")
     lines = [json.dumps(dict(zip(names, row))) for row in pairs]
     (folder / "triplets.jsonl").write_text("\n".join(lines))
@@ -73,7 +79,9 @@ def test_commands_and_code_of_the_page(tmp_path, monkeypatch, capsys):
             question, *answers = printed.strip().splitlines()
             assert question == command[-1] and len(answers) == 3
     text = printed_by(python_blocks(PAGE), tmp_path)
-    assert text.split("\n")[:-1] == ["(3, 3)", "3", "['accuracy', 'loss']", "3"], text
+    assert text.split("\n")[:-1] == [
+        *("(3, 3)", "3", "['accuracy', 'loss']", "cls True", "3")
+    ], text
 
 
 def test_commands_of_the_page_have_flags_that_there_are():

@@ -1,6 +1,5 @@
 """What cannot be converted is refused by name, and nothing is written."""
 
-import json
 import os
 import shutil
 import sys
@@ -12,6 +11,7 @@ import pytest
 
 import tfeff
 from tests.convert.conversions import GOLDENS, changed, copied, write_safetensors
+from tests.convert.sentence_models import write_modules
 from tfeff.command.main import main
 from tfeff.convert import convert, load
 from tfeff.convert.safetensors import read_safetensors
@@ -224,22 +224,17 @@ def test_of_several_files_the_one_that_hugging_face_loads(tmp_path):
         load(source)
 
 
-def modules(folder, *paths):
-    """Writes the list of modules of sentence-transformers."""
-    rows = [
-        dict(idx=index, name=str(index), path=path, type="sentence_transformers.models")
-        for index, path in enumerate(paths)
-    ]
-    (folder / "modules.json").write_text(json.dumps(rows))
-
-
 def test_the_old_layout_of_sentence_transformers(tmp_path):
     folder = tmp_path / "sentences"
     inner = copied("bert", folder).rename(folder / "0_Transformer")
-    modules(folder, "0_Transformer", "1_Pooling")
+    (inner / "sentence_bert_config.json").write_text('{"max_seq_length": 9}')
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode": "cls"}')
+    write_modules(folder, "Pooling", first="0_Transformer")
     expected = load(GOLDENS / "bert").get_weights()
     converted = convert(folder, tmp_path / "preset")
     assert converted.tokenizer is not None
+    assert converted.task.pooling == "cls" and converted.task.sequence_length == 9
     for array, other in zip(converted.encoder.get_weights(), expected, strict=True):
         np.testing.assert_array_equal(array, other)
     # It changes texts before the tokenizer does.
@@ -247,7 +242,7 @@ def test_the_old_layout_of_sentence_transformers(tmp_path):
     with pytest.raises(ValueError, match="sentence_bert_config.*do_lower_case=True"):
         convert(folder, tmp_path / "other")
     for path in ("../bert", "", "0_Absent", 3):
-        modules(folder, path)
+        write_modules(folder, first=path)
         with pytest.raises(ValueError, match="must name the folder of one Transformer"):
             load(folder)
     (folder / "modules.json").write_text("[3]")
@@ -256,7 +251,7 @@ def test_the_old_layout_of_sentence_transformers(tmp_path):
     # The layout of today.
     for file in inner.iterdir():
         shutil.copy(file, folder)
-    modules(folder, "", "1_Pooling")
+    write_modules(folder, "Pooling")
     load(folder)
 
 

@@ -12,6 +12,7 @@ from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tfeff.data.finetuning.sentence_features import SentenceFeatures
 from tfeff.recipes import EmbedSettings, embed
 from tfeff.recipes.embedding import make_model
+from tfeff.recipes.heads import read_own_pooling
 
 
 @pytest.fixture
@@ -136,6 +137,23 @@ def test_a_query_at_a_url(folder):
         model.heads()["layerwise_pooler"].arrays().values() for model in (model, made)
     )
     np.testing.assert_array_equal(found, expected)
+
+
+def test_a_pooling_that_is_not_the_presets_is_told(folder, capsys, monkeypatch):
+    encoder, pieces = tfeff.tasks.load_pretrained("preset")
+    model = tfeff.tasks.SentenceEmbedding(encoder, "cls")
+    tfeff.tasks.save_pretrained(model, pieces, "cls")
+    assert read_own_pooling("cls") == "cls" and read_own_pooling("preset") is None
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tfeff.recipes.embedding.make_model", stop)
+    for pooling in ("mean", "cls"):
+        with pytest.raises(KeyboardInterrupt):
+            embed(settings(run_dir=f"run_{pooling}", pretrained="cls", pooling=pooling))
+        told = "pooling: mean; the embeddings of cls are those of --pooling=cls\n"
+        assert (told in capsys.readouterr().out) is (pooling == "mean")
 
 
 @pytest.mark.slow

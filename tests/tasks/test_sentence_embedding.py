@@ -232,6 +232,39 @@ def test_embeds_texts_of_any_number(tokenizer):
     assert_close(units @ units.T, literal, 1e-5)
 
 
+def test_vectors_of_length_one_and_the_length_of_texts(tokenizer, tmp_path):
+    model = make_model()
+    units = SentenceEmbedding(
+        model.encoder, model.pooling, sequence_length=6, normalize=True
+    )
+    found = units.embed(TEXTS, tokenizer)
+    expected = model.embed(TEXTS, tokenizer, sequence_length=6, normalize=True)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert np.abs(expected - model.embed(TEXTS, tokenizer, normalize=True)).max() > 0.01
+    tfeff.tasks.save_pretrained(units, tokenizer, tmp_path / "preset")
+    read, _ = tfeff.tasks.load_task(tmp_path / "preset")
+    assert read.get_config() == units.get_config()
+    np.testing.assert_array_equal(read.embed(TEXTS, tokenizer), found)
+    # What earlier versions read is written as they wrote it.
+    assert not {"sequence_length", "normalize"} & set(model.get_config())
+    with pytest.raises(ValueError, match="`sequence_length` must be an integer of"):
+        SentenceEmbedding(model.encoder, sequence_length=2)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "mixed_float16"])
+def test_the_loss_of_vectors_of_length_one_is_the_same(tokenizer, dtype):
+    dataset = features(tokenizer, PAIRS).dataset(4, repeat=False)
+    model = make_model(dtype=dtype)
+    units = SentenceEmbedding(model.encoder, model.pooling, normalize=True)
+    units.compile()
+    losses = [
+        x.evaluate(dataset, verbose=0, return_dict=True)["loss"] for x in (model, units)
+    ]
+    assert losses[0] == pytest.approx(
+        losses[1], rel=1e-5 if dtype == "float32" else 0.01
+    )
+
+
 @pytest.mark.slow
 def test_mixed_precision(tokenizer):
     dataset = features(tokenizer, PAIRS).dataset(4, repeat=False)

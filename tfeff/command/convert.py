@@ -13,8 +13,9 @@ class ConvertSettings(Settings):
 
     Heads come along: of pretraining (masked language modelling, pooler, next sentence,
     sentence order, XLNet's) for `tfeff.tasks.load_objective`, of ELECTRA's networks for
-    `tfeff.convert.load_replaced_token`, and of fine-tuned models, which
-    `tfeff.tasks.load_task` reads. What was kept and what was left out is printed.
+    `tfeff.convert.load_replaced_token`, and of fine-tuned models and those of
+    sentence-transformers, which `tfeff.tasks.load_task` reads. What was kept and what
+    was left out is printed.
 
     With --to=huggingface it takes a preset or a run, and writes a checkpoint that
     transformers load, with its heads and its tokenizer.

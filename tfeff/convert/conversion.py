@@ -79,12 +79,14 @@ def load_task(
 
     Args:
         source: as for `convert`; of Hugging Face, with a head for the classification of
-            texts or of tokens, for questions or for multiple choice.
+            texts or of tokens, for questions or for multiple choice; or of
+            sentence-transformers.
 
     Returns:
-        A `tfeff.tasks.Classifier`, `Regressor`, `TokenClassifier`, `SpanQA` or
-        `MultipleChoice` with the checkpoint's weights, in float32, whose logits equal
-        those of the original; and its tokenizer, or `None` if the source has none.
+        A `tfeff.tasks.Classifier`, `Regressor`, `TokenClassifier`, `SpanQA`,
+        `MultipleChoice` or `SentenceEmbedding` with the checkpoint's weights, in
+        float32, whose logits or embeddings equal those of the original; and its
+        tokenizer, or `None` if the source has none.
 
     Raises:
         TypeError, ValueError: as `convert`, and if the source is no fine-tuned model,
@@ -157,12 +159,14 @@ def convert(
     sentence, sentence order, XLNet's language modelling) are kept for
     `tfeff.tasks.load_objective`, those of ELECTRA's networks for `load_replaced_token`;
     fine-tuned ones (classification of texts and tokens, questions, multiple choice)
-    become a task, which `tfeff.tasks.load_task` reads.
+    become a task, which `tfeff.tasks.load_task` reads. So do the modules of
+    sentence-transformers (`modules.json`): a Transformer, its pooling by the first
+    token, the last one or the mean, and Normalize make a `SentenceEmbedding`.
 
     Every tensor of the source is either used or of a kind that an encoder and its heads
     do not use, such as training state: `Converted.ignored` counts these. A warning
-    says which head is left out and why, and names settings that are neither used nor
-    known to be harmless. Pickles are not read. The tokenizer returns the same
+    says which head or module is left out and why, and names settings that are neither
+    used nor known to be harmless. Pickles are not read. The tokenizer returns the same
     ids as Hugging Face's, or is refused; `tokenizer.json` alone is enough for it.
 
     Args:

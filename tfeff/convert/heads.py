@@ -4,6 +4,7 @@ import dataclasses
 import re
 
 from tfeff.convert.config import Config
+from tfeff.convert.sentence_modules import find_sentence_embedding
 from tfeff.convert.sources import Source
 from tfeff.convert.weights import NotKept, Weight
 from tfeff.encoders import Encoder
@@ -53,6 +54,8 @@ def find_heads(found: Source, encoder: Encoder, must_be_task: bool = False) -> H
     task, heads, weights, left_out = None, {}, [], []
     try:
         task, describe = _find_task(found, encoder)
+        if task is None:
+            task = find_sentence_embedding(found, encoder)
     except NotKept as error:
         if must_be_task:
             raise

@@ -28,7 +28,7 @@ FAMILIES = ARCHITECTURES | {
 _WITH_TOKENS_OF_BERT = ("convbert", "distilbert", "electra")
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".pdparams")
 _OTHERS = (".h5", ".msgpack", ".onnx", ".gguf", ".ot", ".npz")
-_MODULES = "modules.json"
+MODULES = "modules.json"
 TOKENIZER_FILES = ["*.json", "*vocab.txt", "*merges.txt", "*.model"]
 _FILES = ["*.safetensors", *TOKENIZER_FILES]
 
@@ -43,6 +43,8 @@ class Source:
         format: the checkpoint's format.
         config: the configuration.
         tensors: the tensors by their names in the format, unread.
+        root: the folder that may list modules of sentence-transformers; `None` where
+            the format knows none.
     """
 
     directory: str
@@ -50,6 +52,7 @@ class Source:
     format: Format
     config: Config
     tensors: dict
+    root: str | None = None
 
 
 def find(source: str | os.PathLike, generator: bool = False) -> Source:
@@ -77,10 +80,10 @@ def find(source: str | os.PathLike, generator: bool = False) -> Source:
     on_hub = not os.path.isdir(directory)
     if on_hub:
         directory = download(directory, _FILES)
-    directory = module_folder(directory)
+    root, directory = directory, module_folder(directory)
     files = sorted(os.listdir(directory))
     if any(name.endswith((".safetensors", INDEX)) for name in files):
-        return _hugging_face(directory, files)
+        return _hugging_face(directory, files, root)
     indices = [name for name in files if name.endswith(".index")]
     if len(indices) > 1:
         raise ValueError(
@@ -107,9 +110,9 @@ def module_folder(directory: str) -> str:
         ValueError: if the list of its modules is damaged.
     """
     files = os.listdir(directory)
-    if _MODULES not in files or "config.json" in files:
+    if MODULES not in files or "config.json" in files:
         return directory
-    path = os.path.join(directory, _MODULES)
+    path = os.path.join(directory, MODULES)
     modules = read_json(path, list)
     try:
         folders = [module["path"] for module in modules if module["idx"] == 0]
@@ -156,7 +159,7 @@ def _refuse(directory: str, files: Sequence[str], on_hub: bool) -> NoReturn:
     )
 
 
-def _hugging_face(directory, files):
+def _hugging_face(directory, files, root):
     if "config.json" not in files:
         raise ValueError(
             "`source` must hold the configuration of its checkpoint, 'config.json'. "
@@ -183,7 +186,7 @@ def _hugging_face(directory, files):
         if short in tensors:
             raise ValueError(f"{directory!r} must hold one {short!r}. It holds two")
         tensors[short] = tensor
-    return Source(directory, tokens_family(family), form, config, tensors)
+    return Source(directory, tokens_family(family), form, config, tensors, root)
 
 
 def _tensorflow(directory, files, name, generator):

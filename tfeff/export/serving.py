@@ -102,7 +102,7 @@ def save_for_serving(
 
     - `sentence_embeddings(text)`, of a `tfeff.tasks.SentenceEmbedding`: `embeddings`
       `[B, D]` float32, by the model's own pooling, which for `"mean"` takes `[CLS]` and
-      `[SEP]` in.
+      `[SEP]` in. They have length 1 if the model was made with `normalize=True`.
 
     Of a `tfeff.tasks.SpanQA`, in whose windows passages of any length fit:
 
@@ -162,7 +162,8 @@ def save_for_serving(
         path: the folder to write; it must not exist, as a server may read it. The
             folders above it are made. It appears when it is complete, or not at all.
         sequence_length: integer, most tokens of a text, `[CLS]` and `[SEP]`
-            included. Default: the encoder's `max_sequence_length`.
+            included. Default: that of a `SentenceEmbedding` that has one, or else the
+            encoder's `max_sequence_length`.
         encoder: the `Encoder` of the model that reads the texts. Default: the one that
             is found among the model's layers. It is needed where there are several, or
             where the model is made of the encoder's outputs without being called on it.
@@ -295,7 +296,8 @@ def _signatures(model, tokenizer, *, sequence_length=None, encoder=None, **optio
     _check_tokenizer(tokenizer, encoder)
     fixed_length = check_inputs(model) if make is _any_model else None
     if sequence_length is None:
-        sequence_length = fixed_length or encoder.max_sequence_length
+        own = model.sequence_length if isinstance(model, SentenceEmbedding) else None
+        sequence_length = fixed_length or own or encoder.max_sequence_length
     check_length(encoder, sequence_length)
     if fixed_length not in (None, sequence_length):
         raise ValueError(

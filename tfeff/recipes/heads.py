@@ -5,7 +5,7 @@ import os
 import keras
 import numpy as np
 
-from tfeff.encoders.preset_heads import head_names, read_head
+from tfeff.encoders.preset_heads import head_names, read_head, read_task
 from tfeff.objectives.heads import heads_of, weights_beside
 from tfeff.objectives.sentence_pair import OBJECTIVES
 from tfeff.recipes.runs import read_config
@@ -96,6 +96,15 @@ def read_own_head(pretrained: str, name: str) -> dict[str, np.ndarray] | None:
         return None
     preset = find_preset(run_dir)
     return read_head(preset, name) if name in head_names(preset) else None
+
+
+def read_own_pooling(pretrained: str) -> str | None:
+    """The pooling of a preset's sentence embeddings; `None` where it has none."""
+    run_dir, step = split_step(pretrained)
+    task = None if step is not None else read_task(find_preset(run_dir))
+    if task is None or task["class_name"] != "SentenceEmbedding":
+        return None
+    return task["config"]["pooling"]
 
 
 def read_pooler(pretrained: str) -> dict[str, np.ndarray] | None:

@@ -11,7 +11,7 @@ from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import check_encoder
 from tfeff.objectives.heads import Head
 from tfeff.objectives.objective import TARGET_MEAN
-from tfeff.tasks.task import PooledTask
+from tfeff.tasks.task import PooledTask, but_for
 from tfeff.training.losses import GlobalMean
 from tfeff.utils.checks import check_positive, is_number
 from tfeff.utils.types import Config
@@ -83,7 +83,7 @@ class GlobalMeanSquaredError(GlobalMean):
         return squared_error(y_true, y_pred, self.scale)
 
     def get_config(self):
-        return {**super().get_config(), **_but_for(scale=(self.scale, 1.0))}
+        return {**super().get_config(), **but_for(scale=(self.scale, 1.0))}
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -206,7 +206,7 @@ class Regressor(PooledTask):
         return GlobalMeanSquaredError(scale=self.scale)
 
     def default_metrics(self) -> Any:
-        unit = _but_for(scale=(self.scale, 1.0))
+        unit = but_for(scale=(self.scale, 1.0))
         return [keras.metrics.MeanMetricWrapper(squared_error, TARGET_MEAN, **unit)]
 
     def heads(self) -> dict[str, Head]:
@@ -219,7 +219,7 @@ class Regressor(PooledTask):
 
     def _units(self):
         """Scale and offset, but for 1 and 0: earlier versions know neither."""
-        return _but_for(scale=(self.scale, 1.0), offset=(self.offset, 0.0))
+        return but_for(scale=(self.scale, 1.0), offset=(self.offset, 0.0))
 
 
 def _scaled(ratings, scale, offset):
@@ -227,8 +227,3 @@ def _scaled(ratings, scale, offset):
         return ratings
     dtype = keras.backend.result_type(ratings.dtype, "float32")
     return ops.cast(ratings, dtype) * scale + offset
-
-
-def _but_for(**values):
-    """The values that are not the default, from pairs of a value and its default."""
-    return {name: x for name, (x, default) in values.items() if x != default}

@@ -19,7 +19,7 @@ from tfeff.tasks.in_batch_contrast import (
     contrast_losses,
     nearest_is_partner,
 )
-from tfeff.tasks.task import TEXT_POOLINGS, Task, make_pooling
+from tfeff.tasks.task import TEXT_POOLINGS, Task, but_for, make_pooling
 from tfeff.utils.checks import check_bool, check_choice, check_integer, check_positive
 from tfeff.utils.types import Config
 
@@ -32,6 +32,7 @@ class SentenceEmbedding(Task):
         h = X^L[last]                           pooling="last"
         h = MeanPooling(X^L)                    pooling="mean"
         h = LayerwisePooling(X^0 … X^L)         pooling="layerwise"
+        h / ‖h‖                                 with normalize=True
 
     Trained on `tfeff.data.sentence_features(...).dataset(...)` by contrast within the
     batch (`tfeff.tasks.InBatchContrast`): each text's partner must be nearer to
@@ -48,6 +49,11 @@ class SentenceEmbedding(Task):
         pooling: `"mean"`, over all tokens that are not padding; `"cls"`, the first
             position; `"last"`, the last that is not padding; or `"layerwise"`.
         temperature: float above 0, by which cosines are divided in the loss.
+        sequence_length: integer, most tokens of a text where `embed` and
+            `tfeff.export.save_for_serving` are given none; `None` for the encoder's
+            `max_sequence_length`.
+        normalize: whether the embeddings have length 1, in float32, so that their
+            products are cosines. The loss is the same.
         **kwargs: `name` and `trainable`.
 
     Call arguments:
@@ -59,8 +65,9 @@ class SentenceEmbedding(Task):
 
     Raises:
         TypeError: if `encoder` is not a `tfeff.encoders.Encoder`.
-        ValueError: if an argument is out of range, or `pooling="layerwise"` and the
-            encoder's attention is a convolution, which has no queries.
+        ValueError: if an argument is out of range, `sequence_length` beyond a table of
+            absolute positions, or `pooling="layerwise"` and the encoder's attention is
+            a convolution, which has no queries.
 
     Example:
 
@@ -84,18 +91,25 @@ class SentenceEmbedding(Task):
         encoder: Encoder,
         pooling: str = "mean",
         temperature: float = 0.05,
+        sequence_length: int | None = None,
+        normalize: bool = False,
         **kwargs: Any,
     ):
         check_encoder("encoder", encoder)
         check_choice("pooling", pooling, TEXT_POOLINGS)
         temperature = check_positive("temperature", temperature)
-        pool = make_pooling(encoder, pooling)
+        if sequence_length is not None:
+            sequence_length = check_length(encoder, sequence_length)
+        normalize = check_bool("normalize", normalize)
+        pool = _make_pooling(encoder, pooling, normalize)
         inputs, rows = grouped_inputs()
         vectors = pool(rows, encoder(rows))
         outputs = Group(name="group")([vectors, inputs["token_ids"]])
         super().__init__(encoder, inputs, outputs, **kwargs)
         self.pooling = pooling
         self.temperature = temperature
+        self.sequence_length = sequence_length
+        self.normalize = normalize
         self._pool = pool
 
     def heads(self) -> dict[str, Head]:
@@ -146,11 +160,11 @@ class SentenceEmbedding(Task):
             texts: a list of strings, none of them empty or white space alone.
             tokenizer: the KerasHub tokenizer of the encoder.
             sequence_length: integer, most tokens of a text, `[CLS]` and `[SEP]`
-                included; longer ones are cut. Default: the encoder's
-                `max_sequence_length`.
+                included; longer ones are cut. Default: the model's own, or else the
+                encoder's `max_sequence_length`.
             batch_size: integer, texts in a batch.
             normalize: whether embeddings have length 1, so that their products are
-                cosines.
+                cosines; those of a model with `normalize=True` have in any case.
 
         Returns:
             Float32 array `[N, D]`.
@@ -176,7 +190,7 @@ class SentenceEmbedding(Task):
         ```
         """
         if sequence_length is None:
-            sequence_length = self.encoder.max_sequence_length
+            sequence_length = self.sequence_length or self.encoder.max_sequence_length
         check_length(self.encoder, sequence_length)
         check_tokenizer(tokenizer)
         check_vocabulary("tokenizer", tokenizer, self.encoder)
@@ -204,4 +218,19 @@ class SentenceEmbedding(Task):
             **super().get_config(),
             "pooling": self.pooling,
             "temperature": self.temperature,
+            # Earlier versions know neither.
+            **but_for(
+                sequence_length=(self.sequence_length, None),
+                normalize=(self.normalize, False),
+            ),
         }
+
+
+def _make_pooling(encoder, pooling, normalize):
+    """As `make_pooling`, with vectors of length 1 where that is wanted."""
+    pool = make_pooling(encoder, pooling)
+    if not normalize:
+        return pool
+    # Squares may overflow in half precision.
+    unit = keras.layers.UnitNormalization(dtype="float32", name="unit_length")
+    return lambda rows, outputs: unit(pool(rows, outputs))

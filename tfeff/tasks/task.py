@@ -251,6 +251,11 @@ class _LastToken(Layer):
         return keras.KerasTensor((hidden.shape[0], hidden.shape[-1]), hidden.dtype)
 
 
+def but_for(**values):
+    """The values that are not the default, from pairs of a value and its default."""
+    return {name: x for name, (x, default) in values.items() if x != default}
+
+
 def check_label_names(
     label_names: Sequence[str] | None, count: int
 ) -> tuple[str, ...] | None:

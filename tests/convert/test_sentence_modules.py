@@ -1,0 +1,138 @@
+"""Models of sentence-transformers become a `SentenceEmbedding` with their numbers."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfeff
+from tests.convert.conversions import INPUTS, arrays, copied
+from tests.convert.sentence_models import write_modules, write_sentence_model
+from tfeff.command.main import main
+
+TEXTS = ["the cat sat on the mat", "a dog", "one two three four five six seven eight"]
+
+
+def source_of(folder, *kinds, name="bert", **settings):
+    source = copied(name, folder)
+    write_sentence_model(source, *kinds, **settings)
+    return source
+
+
+def pooled(golden, pooling, normalize):
+    """The embeddings of a golden's batch, from the states that transformers gave."""
+    rows = []
+    for states, mask in zip(golden["hidden_states"][-1], golden["padding_mask"]):
+        real = states[mask.astype(bool)].astype("float64")
+        row = {"cls": real[0], "mean": real.mean(axis=0), "lasttoken": real[-1]}
+        rows.append(row[pooling] / (np.linalg.norm(row[pooling]) if normalize else 1))
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("today", [False, True])
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize("pooling", ["mean", "cls", "lasttoken"])
+def test_embeddings_are_those_of_the_original(pooling, normalize, today, tmp_path):
+    kinds = ["Normalize"] * normalize
+    source = source_of(tmp_path, *kinds, pooling=pooling, today=today)
+    model, tokenizer = tfeff.convert.load_task(source)
+    assert type(model) is tfeff.tasks.SentenceEmbedding and tokenizer is not None
+    assert model.pooling == pooling.removesuffix("token")
+    assert model.normalize is normalize
+    golden = arrays("bert")
+    found = model({name: golden[name][:, None] for name in INPUTS})[:, 0]
+    expected = pooled(golden, pooling, normalize)
+    assert np.ptp(golden["padding_mask"].sum(axis=1)) > 2  # Padding would show.
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_a_preset_keeps_pooling_length_and_norm(tmp_path, capsys):
+    source = source_of(tmp_path, "Normalize", pooling="cls", length=6)
+    assert main(["convert", str(source), str(tmp_path / "preset")]) == 0
+    said = capsys.readouterr().out
+    assert "A SentenceEmbedding: tfeff.tasks.load_task reads it\n" in said
+    model, tokenizer = tfeff.tasks.load_task(tmp_path / "preset")
+    settings = {"pooling": "cls", "sequence_length": 6, "normalize": True}
+    assert settings.items() <= model.get_config().items()
+    # Cut at six tokens, as by the original, unless another length is given.
+    encoder = model.encoder
+    rows = tfeff.data.text_features(tfeff.data.TextExamples(TEXTS), tokenizer, 6)
+    states = np.asarray(encoder(rows.inputs)["sequence_output"])[:, 0]
+    expected = states / np.linalg.norm(states, axis=1, keepdims=True)
+    np.testing.assert_allclose(model.embed(TEXTS, tokenizer), expected, atol=1e-5)
+    longer = model.embed(TEXTS, tokenizer, sequence_length=13)
+    assert np.abs(longer[2] - expected[2]).max() > 1e-3
+    tfeff.export.save_for_serving(model, tokenizer, tmp_path / "export")
+    served = tf.saved_model.load(tmp_path / "export").signatures["sentence_embeddings"]
+    answer = served(text=tf.constant(TEXTS))["embeddings"]
+    np.testing.assert_allclose(answer, expected, atol=1e-5)
+    with pytest.warns(UserWarning, match="no embeddings.*pooling='cls', sequence_leng"):
+        tfeff.convert.to_huggingface(tmp_path / "preset", tmp_path / "again")
+
+
+@pytest.mark.parametrize(("length", "expected"), [(13, None), (99, None), (None, 9)])
+def test_lengths(length, expected, tmp_path):
+    source = source_of(tmp_path, length=length)
+    path = source / "tokenizer_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"model_max_length": 9}))
+    assert tfeff.convert.load_task(source)[0].sequence_length == expected
+
+
+def test_heads_of_pretraining_are_kept_beside_it(tmp_path):
+    source = source_of(tmp_path, name="bert_pretraining")
+    config = json.loads((source / "config.json").read_text())
+    assert config["architectures"] == ["BertForPreTraining"]
+    converted = tfeff.convert.convert(source, tmp_path / "preset")
+    assert type(converted.task) is tfeff.tasks.SentenceEmbedding
+    assert "masked_lm" in converted.heads
+    assert tfeff.tasks.load_masked_lm(tmp_path / "preset")
+
+
+@pytest.mark.parametrize(
+    ("kinds", "settings", "message"),
+    [
+        (["Dense", "Normalize"], {}, r"Pooling \('1_Pooling'\), Dense \('2_Dense'\), "),
+        ([], {"pooling": "max"}, r"asks for a pooling of \['max_tokens'\]"),
+        ([], {"pooling": ["cls", "mean"], "today": True}, r"of \['cls', 'mean'\]"),
+    ],
+)
+def test_what_is_not_kept_is_told(kinds, settings, message, tmp_path):
+    source = source_of(tmp_path, *kinds, **settings)
+    with pytest.raises(ValueError, match=message):
+        tfeff.convert.load_task(source)
+    with pytest.warns(UserWarning, match=rf"are left out, since .*{message}"):
+        converted = tfeff.convert.convert(source, tmp_path / "preset")
+    assert converted.task is None
+    with pytest.raises(ValueError, match="must be a preset of a task"):
+        tfeff.tasks.load_task(tmp_path / "preset")
+
+
+def test_texts_of_xlnet_are_others(tmp_path):
+    with pytest.raises(ValueError, match="texts that end in <sep> <cls>"):
+        tfeff.convert.load_task(source_of(tmp_path, name="xlnet"))
+
+
+def test_a_prompt_is_told(tmp_path):
+    source = source_of(tmp_path)
+    path = source / "config_sentence_transformers.json"
+    prompts = {"prompts": {"query": "query: "}, "default_prompt_name": None}
+    path.write_text(json.dumps(prompts))
+    tfeff.convert.load_task(source)
+    path.write_text(json.dumps(prompts | {"default_prompt_name": "query"}))
+    with pytest.warns(UserWarning, match="default_prompt_name='query'.*begin the text"):
+        tfeff.convert.load_task(source)
+
+
+def test_damaged_modules(tmp_path):
+    source = source_of(tmp_path)
+    (source / "1_Pooling" / "config.json").unlink()
+    with pytest.raises(ValueError, match="1_Pooling/config.json' must be a file"):
+        tfeff.convert.convert(source, tmp_path / "preset")
+    write_modules(source, "Pooling", first="../bert")
+    with pytest.raises(ValueError, match="must name folders beside it"):
+        tfeff.convert.load_task(source)
+    (source / "modules.json").write_text('[{"idx": 0, "path": ""}]')
+    with pytest.raises(ValueError, match="must give the path and the type"):
+        tfeff.convert.load_task(source)
+    assert tfeff.convert.load(source).num_layers == 2

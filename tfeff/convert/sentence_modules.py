@@ -1,0 +1,127 @@
+"""The modules of sentence-transformers that make embeddings of an encoder's states."""
+
+import os
+import warnings
+
+from tfeff.convert.config import Config
+from tfeff.convert.reading import read_json
+from tfeff.convert.sources import MODULES, Source
+from tfeff.convert.weights import NotKept
+from tfeff.encoders import Encoder
+from tfeff.tasks import SentenceEmbedding
+
+# Their names for poolings, of today and in older files, by those of tfeff.
+_POOLINGS = {
+    "cls": ("cls", "cls_token"),
+    "mean": ("mean", "mean_tokens"),
+    "last": ("lasttoken",),
+}
+
+
+def find_sentence_embedding(
+    found: Source, encoder: Encoder
+) -> SentenceEmbedding | None:
+    """The model that the modules beside a checkpoint make with its encoder.
+
+    Args:
+        found: the checkpoint.
+        encoder: its encoder.
+
+    Returns:
+        The model, whose weights are the encoder's alone; `None` without modules.
+
+    Raises:
+        NotKept: if they do what a `SentenceEmbedding` does not.
+        ValueError: if a file of theirs is missing or damaged.
+    """
+    if found.root is None:
+        return None
+    path = os.path.join(found.root, MODULES)
+    if not os.path.exists(path):
+        return None
+    kinds, folders = _modules(path)
+    if kinds[:2] != ["Transformer", "Pooling"] or kinds[2:] not in ([], ["Normalize"]):
+        shown = ", ".join(f"{kind} ({name!r})" for kind, name in zip(kinds, folders))
+        raise NotKept(
+            f"{path!r} has the modules {shown}. A `SentenceEmbedding` of tfeff has "
+            "those of Transformer, Pooling and perhaps Normalize, in this order"
+        )
+    if found.family == "xlnet":
+        raise NotKept(
+            f"{path!r} is of texts that end in <sep> <cls>. Those of tfeff have <cls> "
+            "before them for XLNet, too"
+        )
+    pooling = _pooling(os.path.join(found.root, folders[1], "config.json"))
+    _warn_of_prompt(os.path.join(found.root, "config_sentence_transformers.json"))
+    return SentenceEmbedding(
+        encoder,
+        pooling,
+        sequence_length=_length(found.directory, encoder),
+        normalize=len(kinds) > 2,
+    )
+
+
+def _modules(path):
+    """The classes of the modules, without their packages, and their folders."""
+    modules = read_json(path, list)
+    try:
+        kinds = [module["type"].rpartition(".")[2] for module in modules]
+        folders = [os.path.normpath(module["path"]) for module in modules]
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"{path!r} must give the path and the type of each module. It is damaged: "
+            f"{error!r}"
+        ) from error
+    # The list must not lead out of its folder.
+    if any(name != os.path.basename(name) or name == ".." for name in folders):
+        raise ValueError(f"{path!r} must name folders beside it. It names {folders}")
+    return kinds, folders
+
+
+def _pooling(path):
+    """The pooling in the configuration of the module, by its name in tfeff."""
+    config = Config.read(path)
+    modes = config.get("pooling_mode", None)
+    if modes is None:
+        prefix = "pooling_mode_"
+        names = [name for name, value in config.values.items() if value is True]
+        modes = [x.removeprefix(prefix) for x in names if x.startswith(prefix)]
+    modes = [modes] if isinstance(modes, str) else modes
+    for name, theirs in _POOLINGS.items():
+        if len(modes) == 1 and modes[0] in theirs:
+            return name
+    raise NotKept(
+        f"{path!r} asks for a pooling of {modes}. A `SentenceEmbedding` of tfeff has "
+        f"one of {[theirs[0] for theirs in _POOLINGS.values()]}"
+    )
+
+
+def _length(folder, encoder):
+    """The most tokens of a text, or `None` for as many as the encoder reads."""
+    names = sorted(
+        name
+        for name in os.listdir(folder)
+        if name.startswith("sentence_") and name.endswith("_config.json")
+    )
+    length = None
+    if names:
+        config = Config.read(os.path.join(folder, names[0]))
+        if config.get("max_seq_length", None) is not None:
+            length = config.integer("max_seq_length")
+    path = os.path.join(folder, "tokenizer_config.json")
+    if length is None and os.path.exists(path):
+        length = Config.read(path).get("model_max_length", None)
+    is_less = isinstance(length, int) and length < encoder.max_sequence_length
+    return length if is_less else None
+
+
+def _warn_of_prompt(path):
+    """Warns of words that sentence-transformers put before each text unasked."""
+    config = Config.read(path) if os.path.exists(path) else Config({}, path)
+    if (name := config.get("default_prompt_name", None)) is not None:
+        prompts = config.get("prompts", {})
+        warnings.warn(
+            f"{path!r} puts a prompt before each text, default_prompt_name={name!r} of "
+            f"prompts={prompts!r}. tfeff does not: begin the texts with it",
+            stacklevel=1,
+        )
