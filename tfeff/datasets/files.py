@@ -9,6 +9,10 @@ from typing import Any
 
 from tfeff.utils.checks import closest, has_surrogate
 
+AS_BY_PANDAS = (
+    "as by pandas' to_csv(path, sep='\\t', quoting=3, index=False) of texts without "
+    "tabs and line breaks, which table['text'].str.split().str.join(' ') makes spaces"
+)
 _KINDS = {str: "a string", int: "an integer", list: "a list", dict: "an object"}
 
 
@@ -21,8 +25,8 @@ def first_file(folder: str, *names: str) -> str:
     tables = [path.removesuffix(".tsv") + ".csv" for path in paths]
     found = next(filter(os.path.isfile, tables), None)
     advice = (
-        f". {os.path.relpath(found, folder)} must be written anew with tabs, as by "
-        "pandas' to_csv(path, sep='\\t', quoting=3, index=False)."
+        f". {os.path.relpath(found, folder)} must be written anew with tabs, "
+        f"{AS_BY_PANDAS}."
         if found
         else ""
     )

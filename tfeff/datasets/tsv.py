@@ -11,7 +11,12 @@ import numpy as np
 from tfeff.data.finetuning.examples import TextExamples
 from tfeff.datasets.checks import check_names, check_range
 from tfeff.datasets.dataset import Dataset
-from tfeff.datasets.files import first_file, malformed, numbered_lines
+from tfeff.datasets.files import (
+    AS_BY_PANDAS,
+    first_file,
+    malformed,
+    numbered_lines,
+)
 from tfeff.storage.arguments import READ, paths
 from tfeff.utils.checks import (
     check_bool,
@@ -231,8 +236,8 @@ def _problem(row):
         if is_within and '"' not in inner.replace('""', ""):
             expected = (
                 "must hold a text without quotes around it, which have no meaning in a "
-                "TSV file: write it as by pandas' to_csv(path, sep='\\t', quoting=3, "
-                "index=False), or give `any_text` if they are the text's own"
+                f"TSV file: write it {AS_BY_PANDAS}, or give `any_text` if they are "
+                "the text's own"
             )
             return expected, repr(text)
     return None
