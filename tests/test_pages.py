@@ -30,7 +30,7 @@ RUN = {
     "docs/LAYERS.md": ["(2, 2)", "(4, 2, 100)"],
     "docs/ENCODERS.md": ["(2, 9, 512) 3", "'shatter_base'", "(1, 700, 128)"],
     "docs/PRETRAINING.md": ["\n4\n"],
-    "docs/FINETUNING.md": ["\nWeather\n"],
+    "docs/FINETUNING.md": ["\nWeather\n", "precision    recall"],
     "docs/DISTILLATION.md": ["\n4 8\n", "(99, 2)"],
     "docs/FIGURES.md": ["\n["],
 }

@@ -104,8 +104,8 @@ class FinetuneSettings(TuningSettings):
         "Train on a sample of so many; default: on all.", None, minimum=1
     )
     predict_split: str | None = setting(
-        "A part to predict: test, or a file that begins with test, such as test_new; "
-        "default: none.",
+        "A part to predict: any of the data set's, such as test or dev, or a file that "
+        "begins with test, such as test_new; default: none.",
         None,
         fixed=False,
     )
