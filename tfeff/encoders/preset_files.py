@@ -8,10 +8,11 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import keras
 
+from tfeff.encoders.presets import presets
 from tfeff.storage.arguments import READ_MODEL, WRITE, paths
 from tfeff.utils.digests import (
     FILE_NAME,
@@ -42,6 +43,26 @@ def tokenizer_files(config_file: str = "tokenizer.json") -> Callable[[str], bool
     """Whether a preset's file belongs to the tokenizer with a configuration file."""
     assets = f"assets/{config_file.split('.')[0]}/"
     return lambda name: name == config_file or name.startswith(assets)
+
+
+def checkpoint_hint(names: Iterable[str]) -> str:
+    """The end of a message if the files of a folder are what `tfeff convert` reads."""
+    is_theirs = CONFIGS[0] in names and any(n.endswith(".safetensors") for n in names)
+    if not is_theirs or any(map(is_weights_file, names)):
+        return ""
+    return (
+        ". It is a checkpoint of Hugging Face, of which `tfeff convert` makes a preset"
+    )
+
+
+def architecture_hint(name: object) -> str:
+    """The end of a message if a name is one of `presets`, which have no weights."""
+    if not isinstance(name, str) or name not in presets():
+        return ""
+    return (
+        f". {name!r} is the name of an architecture, which has no trained weights: "
+        f"`tfeff.encoders.build({name!r})` makes an encoder of it with new ones"
+    )
 
 
 def add_digests(folder: str, belongs: Callable[[str], bool]) -> None:
@@ -179,15 +200,26 @@ class EncoderFiles:
         says so if there is none. Names on a hub are left to the hub's own checks.
 
         Args:
-            preset: a folder, or a name on a hub, such as `"hf://someone/some-bert"`.
+            preset: a folder, or a preset of tfeff on a hub, such as
+                `"hf://someone/some-shatter"`. Of other models on a hub `tfeff convert`
+                makes one.
             load_weights: whether the weights are read, or initialised.
             **kwargs: arguments of the encoder that override the preset's.
 
         Raises:
-            ValueError: if a file is missing or damaged, or a layer cannot be made.
+            ValueError: if a file is missing or damaged, or a layer cannot be made; if
+                it is a checkpoint of Hugging Face, or the name of an architecture.
             OSError: if the system refuses to read a file.
         """
         is_local = isinstance(preset, (str, os.PathLike)) and os.path.isdir(preset)
+        hint = architecture_hint(preset)
+        if is_local:
+            hint = checkpoint_hint(os.listdir(preset))
+        if hint:
+            raise ValueError(
+                "`preset` must be a preset of tfeff, a folder or on a hub. "
+                f"Received: preset={os.fspath(preset)!r}{hint}"
+            )
         if is_local:
             preset = os.fspath(preset)
             check_preset(preset, lambda name: name in CONFIGS)

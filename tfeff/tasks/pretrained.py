@@ -17,7 +17,9 @@ from tfeff.data.text.tokenizers import check_tokenizer
 from tfeff.encoders import Encoder
 from tfeff.encoders.extend_length import extend_length
 from tfeff.encoders.preset_files import (
+    architecture_hint,
     check_preset,
+    checkpoint_hint,
     is_weights_file,
     preset_folder,
     saved_dtype,
@@ -299,7 +301,9 @@ def find_preset(path):
 
 
 def _hub_hint(path):
-    """A hint for the error message if the path looks like a hub name."""
+    """A hint for the error message if the path is a preset's or a hub name."""
+    if hint := architecture_hint(path):
+        return hint
     if not is_hub_name(path):
         return ""
     return (
@@ -310,11 +314,8 @@ def _hub_hint(path):
 
 def _convert_hint(present, missing):
     """A hint for the error message if `tfeff convert` makes a preset of the folder."""
-    if _CONFIG in present and any(name.endswith(".safetensors") for name in present):
-        return (
-            ". It is a checkpoint of Hugging Face, of which `tfeff convert` makes a "
-            "preset"
-        )
+    if hint := checkpoint_hint(present):
+        return hint
     if len(missing) == 1 and _TOKENIZER not in present:
         return (
             ", as `tfeff convert` leaves it where the source has no files of one: put "
