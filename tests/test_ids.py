@@ -197,7 +197,10 @@ def test_labels(classifier, label):
         loss(labels, logits)
     with pytest.raises(tf.errors.InvalidArgumentError, match=f"value of {label} "):
         classifier.fit(batch(), labels, verbose=0)
-    with pytest.raises(TypeError, match="`y_true` must be an integer tensor"):
+    of_ratings = (
+        "`y_true` must be an integer tensor: .* Give `label_names`, or use a `R"
+    )
+    with pytest.raises(TypeError, match=of_ratings):
         classifier.fit(batch(), np.array([0.0, 1.5]), verbose=0)
     spec = tf.TensorSpec(2, "int64")
     compiled = tf.function(

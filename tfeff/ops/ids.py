@@ -12,6 +12,10 @@ from tfeff.compat import rebuilds_model
 
 _WIDE = ("int64", "uint32", "uint64")
 _LAST = 2**31 - 1
+_OF_INPUTS = (
+    ", and a model of it must begin with `keras.Input(..., dtype='int32')`; a "
+    "subclassed model is exported with an int32 `input_signature`"
+)
 
 
 def known_values(x) -> np.ndarray | None:
@@ -24,16 +28,19 @@ def known_values(x) -> np.ndarray | None:
         return None
 
 
-def check_integers(name: str, x) -> None:
-    """Raises unless the tensor `x` has an integer dtype, or Keras builds a model."""
+def check_integers(name: str, x, hint: str | None = None) -> None:
+    """Raises unless the tensor `x` has an integer dtype, or Keras builds a model.
+
+    Args:
+        name: the argument that it was given as.
+        x: the tensor.
+        hint: what the message says of other dtypes; `None` for what it says of inputs.
+    """
     dtype = keras.backend.standardize_dtype(x.dtype)
     if "int" not in dtype and not rebuilds_model():
-        hint = ""
-        if dtype == "float32":  # The default of `keras.Input` and of `Sequential`.
-            hint = (
-                ", and a model of it must begin with `keras.Input(..., dtype='int32')`"
-                "; a subclassed model is exported with an int32 `input_signature`"
-            )
+        if hint is None:
+            # The default of `keras.Input` and of `Sequential` is float32.
+            hint = _OF_INPUTS if dtype == "float32" else ""
         raise TypeError(
             f"`{name}` must be an integer tensor{hint}. Received: {name}.dtype={dtype}"
         )

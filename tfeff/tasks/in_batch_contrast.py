@@ -25,7 +25,7 @@ def contrasted(y_true, y_pred, temperature):
         Logits `[B, 1 + K (N - 1)]`, with K the rows of all replicas; -1e30 for texts
         that are no candidates.
     """
-    check_integers("y_true", y_true)
+    check_integers("y_true", y_true, ", as `tfeff.data.sentence_features` gives it")
     rows, texts, size = y_pred.shape
     if texts is not None and texts < 2:
         raise ValueError(

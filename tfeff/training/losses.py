@@ -9,6 +9,11 @@ from tfeff.ops.ids import check_integers, check_known, check_range, exact_tensor
 from tfeff.training.replicas import sum_over_replicas
 from tfeff.utils.types import DType, Tensor
 
+# What gives targets of floats.
+_OF_RATINGS = (
+    ": labels of `TextExamples` without `label_names` are ratings. Give `label_names`, "
+    "or use a `Regressor`"
+)
 _SHARES = contextvars.ContextVar("weights_are_shares", default=False)
 
 
@@ -96,7 +101,7 @@ class GlobalMeanCrossentropy(GlobalMean):
         super().__init__(name=name, dtype=dtype)
 
     def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
-        check_integers("y_true", y_true)
+        check_integers("y_true", y_true, _OF_RATINGS)
         if y_pred.shape[-1] is not None:
             check_range("y_true", y_true, 0, y_pred.shape[-1] - 1)
         return ops.sparse_categorical_crossentropy(y_true, y_pred, from_logits=True)
