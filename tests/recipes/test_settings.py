@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -47,7 +48,8 @@ def test_values_have_the_types_of_their_fields():
         (TypeError, "`sizes` must be an integer .*sizes=True", {"sizes": True}),
         (TypeError, "`sizes` must be an integer .*sizes=3.5", {"sizes": 3.5}),
         (ValueError, "`sizes` must be an integer of at least 1", {"sizes": [4, 0]}),
-        (TypeError, "`names` must be a list of `str`.*names='ab'", {"names": "ab"}),
+        (TypeError, "`names` must be a list of `str`.*names=b'ab'", {"names": b"ab"}),
+        (TypeError, "`names` must be a string .* not empty.*names=''", {"names": ""}),
         (TypeError, "`names` must be a string .*names=3", {"names": [3]}),
         (TypeError, "`names` must be a string .* not empty", {"names": ["a", ""]}),
         (TypeError, "`folder` must be a string .*folder=''", {"folder": ""}),
@@ -64,9 +66,12 @@ def test_wrong_values_are_named(error, message, arguments):
         Example(**{"folder": "x"} | arguments)
 
 
-def test_a_number_stands_for_a_tuple_of_one():
+def test_a_number_and_a_string_stand_for_a_tuple_of_one():
     assert Example(folder="x", sizes=3) == Example(folder="x", sizes=(3,))
     assert Example.upgraded({"sizes": 3})["sizes"] == [3]
+    for names in ("ab", Path("ab")):
+        assert Example(folder="x", names=names) == Example(folder="x", names=("ab",))
+    assert PretrainSettings(run_dir="x", corpus="a/*.txt").corpus == ("a/*.txt",)
 
 
 def test_the_docstring_lists_the_settings():

@@ -96,8 +96,8 @@ class Settings:
     """Base of all settings. Values are checked, and tuples made of lists, when made.
 
     A field is a `str`, `int`, `float` or `bool`, one of those or `None`, a tuple of
-    them (`tuple[float, ...]`), or arguments by name (`dict[str, object]`). A number
-    stands for a tuple of one.
+    them (`tuple[float, ...]`), or arguments by name (`dict[str, object]`). A number or
+    a string stands for a tuple of one.
 
     Attributes:
         recipe: the recipe whose named configurations fill in the settings; `None` if
@@ -281,7 +281,9 @@ class Field(Options):
         return value
 
     def _is_one(self, value):
-        """Whether a number stands for a tuple of one."""
+        """Whether a number or a string stands for a tuple of one."""
+        if self.kind is str:
+            return isinstance(value, (str, os.PathLike))
         return self.kind in (int, float) and isinstance(value, numbers.Real)
 
     def _checked_one(self, value):
