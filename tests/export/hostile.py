@@ -105,6 +105,21 @@ def resident():
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
+def most_taken(call):
+    """What a call gives, and the MB that it takes at its peak, beside those before."""
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")  # The peak is from here on.
+    before = memory("VmRSS")
+    result = call()
+    return result, memory("VmHWM") - before
+
+
+def memory(key):
+    """A size of this process in MB, as Linux names it."""
+    with open("/proc/self/status") as file:
+        return next(int(x.split()[1]) / 1e3 for x in file if x.startswith(f"{key}:"))
+
+
 def fire(served, requests, seed, ranks=0.05):
     """Requests in turn to `(name, function, names of inputs)`; what came of them.
 

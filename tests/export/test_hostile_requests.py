@@ -56,6 +56,8 @@ def save_exports(folder, kind, length, rows=0, **options):
     encoder = make_encoder(**arguments)
     mixed = {"name": "mixed", "kernel_size": 3}
     convolving = make_encoder(mixed, **arguments | {"position": "none"})
+    tagger = TokenClassifier(encoder, 3, label_names=LABELS)
+    tagger.get_layer("logits").bias.assign([0.0, 99.0, 0.0])  # Each word is an entity.
     models = {
         "masks": (MaskedLM(convolving), {}),
         "texts": (Classifier(encoder, 3), {}),
@@ -64,7 +66,7 @@ def save_exports(folder, kind, length, rows=0, **options):
         "choices": (MultipleChoice(encoder), {}),
         "embeddings": (SentenceEmbedding(encoder), {}),
         "outputs": (own_model(encoder), {"pairs": True}),
-        "words": (TokenClassifier(encoder, 3, label_names=LABELS), {}),
+        "words": (tagger, {}),
         "answers": (SpanQA(encoder), {"no_answer_threshold": 0.0}),
     }
     for name, (model, own) in models.items():

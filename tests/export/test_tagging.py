@@ -9,13 +9,15 @@ import tensorflow as tf
 
 import tfeff
 from tests.checks import randomize
+from tests.export.hostile import most_taken
 from tests.reference.phrases import phrases
 from tests.reference.words import split_words
 from tests.subjects.byte_pairs import tokenizer as byte_pairs
 from tests.subjects.characters import CORPUS, FRAGMENTS, word_pieces
 from tests.subjects.serving import load
 from tfeff.data import TokenExamples, token_features
-from tfeff.export.entities import group, phrase_types
+from tfeff.data.text.words import split_words as graph_words
+from tfeff.export.entities import entities_endpoint, group, phrase_types
 from tfeff.export.tagging import tag_endpoints
 from tfeff.export.text_encoder import TextEncoder
 
@@ -175,6 +177,37 @@ def test_entities_are_those_of_conlleval():
     for number, (a, b) in enumerate(zip(first, last)):
         assert (phrase[a : b + 1] == number).all()
     assert ((phrase == -1) == (kinds == -1)).all()
+
+
+def entities_of_each_word():
+    """A function of texts, each of whose words is an entity."""
+
+    def tagger(text):
+        words = graph_words(text)
+        return text, *words, tf.fill([tf.size(words[0].flat_values), 1], 1.0)
+
+    return tf.function(
+        entities_endpoint(tagger, ["B-PER"], ["PER"]),
+        input_signature=[tf.TensorSpec([None], tf.string)],
+    )
+
+
+def test_entities_are_cut_out_of_any_text():
+    texts = ["", "a\0b 😀é \ufdd0 \U0010ffff", "\ufffd 漢字", " ", *make_texts()]
+    found = entities_of_each_word()(tf.constant(texts))["entity"].numpy()
+    for text, row in zip(texts, found):
+        words = [word for word, _, _ in split_words(text)]
+        assert [x.decode() for x in row] == words + [""] * (len(row) - len(words))
+
+
+def test_many_entities_make_no_copies_of_their_text():
+    """20,000 copies of 40 kB would be 800 MB."""
+    entities = entities_of_each_word()
+    entities(tf.constant(["a"]))
+    text = tf.constant(["a " * 20_000])
+    found, taken = most_taken(lambda: entities(text))
+    assert found["entity"].shape == (1, 20_000)
+    assert taken < 200
 
 
 @pytest.mark.slow
