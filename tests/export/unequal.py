@@ -22,6 +22,7 @@ LONG = {
     "one word": "fox" * 30_000,
     "masks": "[MASK]" * 510,
     "gaps": "a_" * 3000,
+    "gaps alone": "_a" * 20_000,
 }
 
 

@@ -19,11 +19,13 @@ def fill_gaps(
     parts = tf.strings.split(tf.strings.regex_replace(question, "_+", "_"), "_")
     counts, row = parts.row_lengths(), row_ids(parts)
     index = tf.ragged.range(counts).flat_values
-    filling, empty = tf.gather(option, row), index == tf.gather(counts - 1, row)
+    empty = index == tf.gather(counts - 1, row)
     if most_characters is not None:
-        size = tf.cast(tf.strings.length(filling, unit="UTF8_CHAR"), index.dtype)
-        empty |= index * size >= most_characters
-    filling = tf.where(empty, "", filling)
+        size = tf.cast(tf.strings.length(option, unit="UTF8_CHAR"), index.dtype)
+        empty |= index * tf.gather(size, row) >= most_characters
+    # Only what is filled in is copied: behind the options stands an empty one.
+    none = tf.size(option, row.dtype)
+    filling = tf.gather(tf.concat([option, [""]], axis=0), tf.where(empty, none, row))
     filled = joined(parts.with_values(tf.strings.join([parts.values, filling])))
     return tf.where(has_gap, filled, tf.strings.join([question, option], " "))
 
