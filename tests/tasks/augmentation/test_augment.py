@@ -11,7 +11,7 @@ import tfeff
 from tests.subjects.corpus import token_lists
 from tfeff.data import TextExamples
 from tfeff.tasks import augment, read_word_vectors
-from tfeff.tasks.augmentation.mlm_candidates import whole_words
+from tfeff.tasks.augmentation.mlm_candidates import MLMCandidates, whole_words
 from tfeff.tasks.augmentation.word_vectors import WordVectors
 
 TEXTS = ("Which time, would you like?", "no more zygotes: the (other) people_s!", " ~ ")
@@ -19,9 +19,7 @@ PAIRS = ("out of it", "", "been there")
 WORD = re.compile(r"[A-Za-z0-9]+")
 
 
-@pytest.fixture(scope="module")
-def masked_lm():
-    keras.utils.set_random_seed(0)
+def make_masked_lm(**changes):
     encoder = tfeff.encoders.build(
         "bert_tiny",
         vocabulary_size=125,  # more than the tokenizer has
@@ -29,12 +27,19 @@ def masked_lm():
         hidden_dim=16,
         intermediate_dim=16,
         max_sequence_length=40,
+        **changes,
     )
     model = tfeff.objectives.MaskedLM(encoder)
     rng = np.random.default_rng(0)
     for variable in model.trainable_variables:
         variable.assign(rng.normal(size=variable.shape))
     return model
+
+
+@pytest.fixture(scope="module")
+def masked_lm():
+    keras.utils.set_random_seed(0)
+    return make_masked_lm()
 
 
 def examples(second=PAIRS):
@@ -161,6 +166,19 @@ def test_words_of_a_long_text_are_seen_with_what_is_around_them(masked_lm, token
     assert len(token_lists(tokenizer, [end])[0]) == 38
     expected = literal_fillings(masked_lm, tokenizer, end, "of", 3)
     assert {copy.split()[-1] for copy in more.first[1:]} == set(expected)
+
+
+def test_other_texts_change_nothing_where_the_length_does(tokenizer):
+    """Blocks depend on the padded length, which is then that of the encoder."""
+    attention = {"name": "blockwise", "head_blocks": "1:1"}
+    model = make_masked_lm(attention=attention)
+    assert model.encoder.length_dependent
+    candidates = MLMCandidates(model, tokenizer, 3, batch_size=2)
+    short, long = token_lists(tokenizer, ["out of it", "the " * 30])
+    masked = [(short, position) for position in range(len(short))]
+    alone = [*candidates.likeliest(masked)]
+    for index, pair in enumerate(masked):
+        assert next(candidates.likeliest([pair, (long, 0)])) == alone[index]
 
 
 def test_whole_words_of_word_pieces():

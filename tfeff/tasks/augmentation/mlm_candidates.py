@@ -55,6 +55,7 @@ class MLMCandidates:
         self._batch_size = batch_size
         # Also for encoders without absolute positions, which could read more.
         self._length = model.encoder.max_sequence_length - 2
+        self._pads_fully = model.encoder.length_dependent
 
         rows = tf.TensorSpec([None, None], tf.int32)
 
@@ -87,8 +88,8 @@ class MLMCandidates:
         for start in range(0, len(masked), self._batch_size):
             batch = masked[start : start + self._batch_size]
             rows, positions = zip(*(self._masked(*pair) for pair in batch))
-            longest = max(map(len, rows)) + 2
-            ids = np.full((len(batch), longest), special.pad_token_id, np.int32)
+            length = self._length if self._pads_fully else max(map(len, rows))
+            ids = np.full((len(batch), length + 2), special.pad_token_id, np.int32)
             mask = np.zeros_like(ids)
             for index, row in enumerate(rows):
                 whole = [special.cls_token_id, *row, special.sep_token_id]
