@@ -181,6 +181,25 @@ def test_other_texts_change_nothing_where_the_length_does(tokenizer):
         assert next(candidates.likeliest([pair, (long, 0)])) == alone[index]
 
 
+@pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize` method")
+@pytest.mark.parametrize("mode", ["int8", "int4"])
+def test_rows_of_a_quantized_table_have_their_scales(tokenizer, mode):
+    model = make_masked_lm()
+    table = model.encoder.token_embedding.embeddings
+    # Without the scales all rows would be equally long.
+    scales = np.random.default_rng(1).lognormal(0, 2, (table.shape[0], 1))
+    table.assign(table * scales)
+    expected = literal_neighbours(model, tokenizer, "zygotes", 3)
+    rows = table.numpy()
+    model.quantize(mode)
+    candidates = MLMCandidates(model, tokenizer, 3, batch_size=2)
+    error = np.abs(candidates._table - rows).max(axis=1) / np.abs(rows).max(axis=1)
+    assert error.max() < {"int8": 0.01, "int4": 0.1}[mode]
+    (ids,) = token_lists(tokenizer, ["zygotes"])
+    found = candidates.near(ids, 3, "zygotes")
+    assert found == expected or mode == "int4"
+
+
 def test_whole_words_of_word_pieces():
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cat", "##s", "!", "x1"]
     tokenizer = tfeff.convert.BertTokenizer(pieces)

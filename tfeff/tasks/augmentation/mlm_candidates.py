@@ -47,9 +47,7 @@ class MLMCandidates:
             )
         self._words = np.array([word for _, word in words])
         self._ids = np.array([id for id, _ in words], np.int32)
-        self._table = keras.ops.convert_to_numpy(
-            model.encoder.token_embedding.embeddings
-        )
+        self._table = _token_table(model.encoder.token_embedding)
         self._vectors = WordVectors(self._words, self._table[self._ids])
         self._count = min(count, len(words))
         self._batch_size = batch_size
@@ -105,6 +103,18 @@ class MLMCandidates:
         row = ids[first : first + self._length].copy()
         row[position - first] = self.tokenizer.mask_token_id
         return row, position - first
+
+
+def _token_table(embedding):
+    """The rows of a token table `[V, D]`; those of a quantized one as it gives them.
+
+    A quantized layer's own weights are integers, without the scales of the rows.
+    """
+    rows = embedding.embeddings
+    if embedding.quantization_mode is not None:
+        rows = embedding(np.arange(embedding.input_dim, dtype=np.int32))
+        rows = keras.ops.cast(rows, "float32")
+    return keras.ops.convert_to_numpy(rows)
 
 
 def whole_words(tokenizer) -> list[tuple[int, str]]:
