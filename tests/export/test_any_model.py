@@ -10,6 +10,7 @@ import tfeff
 from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tests.subjects.serving import load, make_encoder
 from tfeff.data import TextExamples, text_features
+from tfeff.export import parts
 from tfeff.export.any_model import find_encoder, predict_endpoint
 from tfeff.export.text_encoder import TextEncoder
 
@@ -143,6 +144,21 @@ def test_outputs_are_those_of_the_model_by_name(make):
         assert not np.allclose(next(iter(apart.values())), next(iter(outputs.values())))
     empty = predict(*[tf.constant([], tf.string)] * len(texts))
     assert all(value.shape[0] == 0 for value in empty.values())
+
+
+def test_outputs_have_a_limit(monkeypatch):
+    """Two tensors of 16 numbers for each token, and one of half precision."""
+    monkeypatch.setattr(parts, "MOST_BYTES", 4 * 3 * 16 * 10)
+    encoder = make_encoder(max_sequence_length=LENGTH)
+    hidden = encoder(encoder.input)["sequence_output"]
+    outputs = {"two": [hidden, hidden + 1.0], "half": ops.cast(hidden, "float16")}
+    model = keras.Model(encoder.input, outputs)
+    text_encoder = TextEncoder(tokenizer(), LENGTH)
+    predict = tf.function(predict_endpoint(model, text_encoder, False, 10**4))
+    assert predict(tf.constant([""] * 5))["two_0"].shape == (5, 2, 16)
+    error = tf.errors.InvalidArgumentError
+    with pytest.raises(error, match=r"`text` must have .* 1920 bytes.*\[2304\]"):
+        predict(tf.constant([""] * 6))
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import tensorflow as tf
 from tfeff.compat import input_structure, sublayers
 from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import INPUTS, check_encoder
-from tfeff.export.parts import few_cells
+from tfeff.export.parts import few_bytes, few_cells
 from tfeff.export.text_encoder import TextEncoder, text_function
 from tfeff.layers.checks import check_model
 
@@ -69,7 +69,8 @@ def predict_endpoint(
     """The function `predict` of texts `[B]`, or of them and their partners.
 
     The model gets all rows at once: its outputs may depend on the padded length, or
-    on the other rows. So what it takes is bounded by `max_tokens`.
+    on the other rows. So what it takes is bounded by `max_tokens`, and the size of the
+    outputs is known when they are computed.
     """
     call = _call_of(model)
     # An eager call builds a model that was not called yet, and shows what fails.
@@ -87,7 +88,8 @@ def predict_endpoint(
 
     def answer(rows, starts):
         rows = few_cells("text", "tokens", rows, max_tokens, text_encoder.padded_length)
-        return _by_name(call(text_encoder.packed_inputs(rows, starts)))
+        outputs = _by_name(call(text_encoder.packed_inputs(rows, starts)))
+        return few_bytes("text", outputs)
 
     return text_function(answer, text_encoder, pairs)
 

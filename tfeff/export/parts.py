@@ -112,3 +112,18 @@ def few_cells(
         *size,
     )
     return checked(rows, are_few)
+
+
+def few_bytes(name: str, outputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    """The outputs, once it is known that they have at most `MOST_BYTES` together.
+
+    It is for outputs of any shape, whose size is not known before they are computed.
+    """
+    size = sum(tf.size(x, tf.int64) * x.dtype.size for x in outputs.values())
+    are_few = require(
+        size <= MOST_BYTES,
+        f"`{name}` must have outputs of at most {MOST_BYTES} bytes. Received: outputs "
+        "of so many:",
+        size,
+    )
+    return {key: checked(x, are_few) for key, x in outputs.items()}

@@ -140,7 +140,8 @@ def save_for_serving(
       float32. The model takes `token_ids`, `segment_ids` and `padding_mask`, or some of
       them, `[B, T]`: as a dict, or by these names. Where an input has a fixed length,
       texts are cut and padded to it. Options: `pairs`; `max_tokens`, of a request, each
-      row counted as long as the longest, 32,768 by default.
+      row counted as long as the longest, 32,768 by default. It alone bounds the memory
+      of a request: how large outputs are is known when they are computed.
 
     Other texts longer than `sequence_length` are cut: a single text at its end, masks
     there included; in a pair the longer text; next to a question the passage. Before it
