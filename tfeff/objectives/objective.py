@@ -226,7 +226,8 @@ class Objective(StaysFrozen, DistributedModel):
         """Writes the model as a SavedModel, for LiteRT or for ONNX.
 
         The file takes the model's inputs, int32, and returns its outputs, by their
-        names; a single one is `logits`.
+        names; a single one is `logits`. That of a `tfeff.tasks.SentenceEmbedding` takes
+        its encoder's inputs, one text a row, and returns `embeddings`.
 
         Args:
             filepath, format, verbose, input_signature, **kwargs: as in
