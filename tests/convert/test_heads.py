@@ -273,11 +273,12 @@ def test_heads_that_tfeff_does_not_have_are_left_out(name, changes, message, tmp
         {"1": "cold", "2": "warm", "3": "hot"},
         {"cold": 0, "warm": 1, "hot": 2},
         {"0": "cold", "1": 2, "2": "hot"},
+        {"0": "cold", "1": "warm", "2": "warm"},
         ["cold", "warm", "hot"],
         {},
     ],
 )
-def test_labels_must_count_up(labels, tmp_path):
+def test_labels_must_count_up_and_differ(labels, tmp_path):
     source = changed("bert_classifier", tmp_path, id2label=labels)
     with pytest.raises(ValueError, match="`id2label` must"):
         tfeff.convert.convert(source, tmp_path / "preset")

@@ -148,7 +148,8 @@ def test_bad_options_are_named(tmp_path):
             )
         assert not (tmp_path / "model").exists()
 
-    for names in (["a", "b"], [0, 1, 2], "abc", {"a", "b", "c"}, 5, []):
+    wrong = (["a", "b"], [0, 1, 2], "abc", {"a", "b", "c"}, 5, [])
+    for names in (*wrong, ["a", "b", "b"], ["a", "b", "\ud800"]):
         refused(ValueError, "`label_names` must be 3 strings", label_names=names)
     refused(TypeError, "`pairs` must be", pairs="yes")
     refused(TypeError, "`top_k` must be an option of Classifier.*'pairs'", top_k=3)

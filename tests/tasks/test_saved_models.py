@@ -240,6 +240,10 @@ def test_damage_is_named(tmp_path):
         (lambda c: c.pop("config"), "of another one"),
         (lambda c: c["config"].update(pooling="max"), "`pooling` must be one of"),
         (
+            lambda c: c["config"].update(label_names=["no", "no"]),
+            "`path` must hold a model.*`label_names` must be 2 strings, different",
+        ),
+        (
             lambda c: c["config"].update(num_classes=3, label_names=None),
             r"head 'logits'.*kernel \(8, 2\), not \(8, 3\)",
         ),

@@ -281,12 +281,19 @@ def test_bad_arguments_are_named():
         Regressor(encoder, pooler_activation=np.tanh)
     with pytest.raises(ValueError, match="`pooler_activation` must be left out"):
         MultipleChoice(encoder, "layerwise", pooler_activation="relu")
-    for names in (["a"], "ab", ["a", 1], 2):
-        with pytest.raises(ValueError, match="`label_names` must be 2 strings"):
+    for names in (["a"], "ab", ["a", 1], 2, ["a", "a"], ["a", "\ud800"], {"a", "b"}):
+        with pytest.raises(ValueError, match="`label_names` must be 2 strings, diff"):
             Classifier(encoder, 2, label_names=names)
     convolution = make_encoder(attention="dynamic_conv", num_layers=1)
     with pytest.raises(ValueError, match="DynamicConv1D .* cannot compute"):
         Classifier(convolution, 2, pooling="layerwise")
+
+
+@pytest.mark.parametrize("column", [list, tuple, np.array, iter])
+def test_label_names_may_be_any_column(column):
+    model = Classifier(make_encoder(num_layers=1), 2, label_names=column(["a", "b"]))
+    assert model.get_config()["label_names"] == ["a", "b"]
+    assert [type(name) for name in model.label_names] == [str, str]
 
 
 def rows_of(kind, count=5):

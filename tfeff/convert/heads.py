@@ -7,6 +7,7 @@ from tfeff.convert.config import Config
 from tfeff.convert.sentence_modules import find_sentence_embedding
 from tfeff.convert.sources import Source
 from tfeff.convert.weights import NotKept, Weight
+from tfeff.data.finetuning.columns import check_label_names
 from tfeff.encoders import Encoder
 from tfeff.objectives.heads import Head
 from tfeff.objectives.objective import Objective
@@ -163,7 +164,7 @@ def _make_task(kind, encoder, config, arguments):
     return make(encoder, count, label_names=names, **arguments)
 
 
-def _labels(config: Config) -> tuple[int, list[str] | None]:
+def _labels(config: Config) -> tuple[int, tuple[str, ...] | None]:
     """The number of labels, and their names if there are any."""
     names = config.get("id2label", None)
     if names is None:
@@ -179,9 +180,10 @@ def _labels(config: Config) -> tuple[int, list[str] | None]:
             f"Received: id2label={names!r}"
         )
     names = [names[key] for key in keys]
-    if not all(isinstance(name, str) for name in names):
+    try:
+        return len(names), check_label_names(names)
+    except (TypeError, ValueError) as error:
         raise ValueError(
-            f"In {config.path!r}: `id2label` must have strings as names. "
+            f"In {config.path!r}: `id2label` must have different strings as names. "
             f"Received: {names!r}"
-        )
-    return len(names), names
+        ) from error

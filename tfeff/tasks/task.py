@@ -8,6 +8,7 @@ import numpy as np
 from keras import ops
 
 from tfeff import ops as functional
+from tfeff.data.finetuning import columns
 from tfeff.data.finetuning.text_features import TextFeatures
 from tfeff.encoders import Encoder
 from tfeff.layers import LayerwisePooling, MeanPooling, SegmentPooling
@@ -262,11 +263,13 @@ def check_label_names(
     """Returns the names of the classes, or raises unless each has one."""
     if label_names is None:
         return None
-    is_list = isinstance(label_names, Sequence) and not isinstance(label_names, str)
-    names = tuple(label_names) if is_list else ()
-    if len(names) != count or not all(isinstance(name, str) for name in names):
+    try:
+        names = columns.check_label_names(label_names)
+    except (TypeError, ValueError):
+        names = ()
+    if len(names) != count:
         raise ValueError(
-            f"`label_names` must be {count} strings. "
-            f"Received: label_names={label_names!r}"
+            f"`label_names` must be {count} strings, different and of Unicode text. "
+            f"Received: label_names={label_names!r:.200}"
         )
     return names

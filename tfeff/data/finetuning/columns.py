@@ -63,7 +63,8 @@ def _check_unicode(name, text, index):
 
 def check_label_names(values: Any) -> tuple[str, ...]:
     """Returns different strings, at least one, as a tuple, or raises."""
-    names = check_texts("label_names", values)
+    # NumPy's strings, of an array, become Python's.
+    names = tuple(map(str, check_texts("label_names", values)))
     if not names or len(set(names)) < len(names):
         raise ValueError(
             "`label_names` must be different names, at least one. "
