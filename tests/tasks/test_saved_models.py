@@ -30,6 +30,7 @@ from tfeff.tasks import (
     load_task,
     save_pretrained,
 )
+from tfeff.tasks.run_tokenizer import save_run_tokenizer
 
 MODELS = {
     "classifier": lambda e: Classifier(e, 2, "last", 0.2, "gelu", ["no", "yes"]),
@@ -184,6 +185,37 @@ def test_heads_of_objectives_can_be_read_one_by_one(tmp_path):
     save_pretrained(alone, tokenizer(), tmp_path / "alone")
     pair, _ = load_objective(tmp_path / "alone", "sentence_order")
     assert not pair.masked_lm
+
+
+def make_run(folder, model):
+    """A run that is not finished: its checkpoint, and its tokenizer."""
+    (folder / "checkpoints").mkdir(parents=True)
+    model.compile()
+    path = folder / "checkpoints" / "step-00000002.keras"
+    tfeff.training.save_checkpoint(model, str(path))
+    save_run_tokenizer(tokenizer(), folder)
+    return folder
+
+
+def check_model_of(run, model):
+    loaded, pieces = load_objective(run, "masked_lm")
+    for one, other in zip(loaded.weights, model.weights, strict=True):
+        np.testing.assert_array_equal(one.numpy(), other.numpy())
+    assert pieces.get_vocabulary() == tokenizer().get_vocabulary()
+
+
+def test_the_model_of_a_run_is_that_of_its_checkpoint(tmp_path):
+    model = make_model("masked_lm")
+    run = make_run(tmp_path / "run", model)
+    check_model_of(run, model)
+    message = r"of the objective 'next_sentence'.*a MaskedLM with .*\['masked_lm'\]$"
+    with pytest.raises(ValueError, match=message):
+        load_objective(run, "next_sentence")
+    save_pretrained(model.encoder, tokenizer(), run / "preset")  # It is finished.
+    check_model_of(run, model)
+    for file in run.glob("tokenizer*"):  # Runs of earlier versions have none.
+        file.unlink()
+    check_model_of(run, model)
 
 
 @pytest.mark.filterwarnings("ignore:.*SHA256SUMS")

@@ -7,6 +7,7 @@ import keras
 import keras_hub
 import numpy as np
 
+from tfeff.encoders.preset_files import preset_folder
 from tfeff.encoders.preset_heads import head_names, read_head, read_task
 from tfeff.objectives import registry
 from tfeff.objectives.heads import heads_of
@@ -21,7 +22,13 @@ from tfeff.tasks import (  # noqa: F401
     span_qa,
     token_classifier,
 )
+from tfeff.tasks.encoder_limits import check_vocabulary
 from tfeff.tasks.pretrained import find_preset, load_pretrained
+from tfeff.tasks.run_tokenizer import (
+    has_run_tokenizer,
+    load_preset_tokenizer,
+    load_run_tokenizer,
+)
 from tfeff.training.checkpoints import latest_checkpoint, load_checkpoint
 from tfeff.utils.checks import check_choice, check_path
 
@@ -124,21 +131,19 @@ def load_objective(
     """
     path = check_path("path", path)
     check_choice("objective", objective, _OBJECTIVES)
-    encoder, tokenizer = load_pretrained(path)
     checkpoint, _ = latest_checkpoint(os.path.join(path, "checkpoints"))
     if checkpoint is not None:
         model = load_checkpoint(checkpoint)
         if objective in heads_of(model):
-            return model, tokenizer
+            return model, _run_tokenizer(path, model.encoder)
+        if preset_folder(path) == path:  # The run is not finished.
+            held = _with_heads(f"a {type(model).__name__}", sorted(heads_of(model)))
+            raise _without_head(path, objective, held)
     preset = find_preset(path)
     names = head_names(preset)
     if objective not in names:
-        raise ValueError(
-            f"`path` must be a run of the objective {objective!r} that has a "
-            "checkpoint, or a preset that keeps its head: `tfeff convert` keeps those "
-            "of published checkpoints that have them. Received: "
-            f"path={path!r}, {_held(preset)}"
-        )
+        raise _without_head(path, objective, _held(preset))
+    encoder, tokenizer = load_pretrained(path)
     chosen, settings = registry.get(objective), {}
     if "masked_lm" in names and chosen.has_setting("activation"):
         settings = masked_lm_settings(read_head(preset, "masked_lm"), encoder)
@@ -202,6 +207,24 @@ def masked_lm_settings(arrays: dict[str, np.ndarray], encoder) -> dict:
     return {name: arrays[name].item() for name in names}
 
 
+def _run_tokenizer(path, encoder):
+    """The tokenizer of a run, which those of earlier versions have in the preset."""
+    if has_run_tokenizer(path):
+        tokenizer = load_run_tokenizer(path)
+    else:
+        tokenizer = load_preset_tokenizer(find_preset(path))
+    check_vocabulary("path", tokenizer, encoder)
+    return tokenizer
+
+
+def _without_head(path, objective, held):
+    return ValueError(
+        f"`path` must be a run of the objective {objective!r} that has a checkpoint, "
+        "or a preset that keeps its head: `tfeff convert` keeps those of published "
+        f"checkpoints that have them. Received: path={path!r}, {held}"
+    )
+
+
 def _assign(model, preset, path):
     """Assigns the heads of a preset to the model's."""
     for name, head in model.heads().items():
@@ -218,4 +241,8 @@ def _held(preset):
     """A description of a preset's contents for messages."""
     task, heads = read_task(preset), head_names(preset)
     model = "an encoder" if task is None else f"a {task.get('class_name')}"
+    return _with_heads(model, heads)
+
+
+def _with_heads(model, heads):
     return f"{model} with {f'the heads {heads}' if heads else 'no heads'}"
