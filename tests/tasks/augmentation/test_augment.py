@@ -255,3 +255,17 @@ def test_wrong_arguments_are_named(masked_lm, tokenizer):
         WordVectors(["a"], [[1], [2]])
     with pytest.raises(ValueError, match="repeat"):
         WordVectors(["a", "a"], [[1], [2]])
+    for wrong in (float("nan"), 1e300):
+        with pytest.raises(ValueError, match=r"`vectors` must be finite.* of 'b'$"):
+            WordVectors(["a", "b"], [[1, 0], [wrong, 0]])
+    vectors = WordVectors(["a", "b"], [[1, 0], [0, 1]])
+    for vector in ([1, 0, 0], 1.0, [[1, 0]], [float("nan"), 1]):
+        with pytest.raises(ValueError, match="`vector` must be 2 finite numbers"):
+            vectors.nearest(vector, 1)
+    with pytest.raises(TypeError, match="`vector` must be an array of numbers"):
+        vectors.nearest("ab", 1)
+    model = make_masked_lm()
+    table = model.encoder.token_embedding.embeddings
+    table.assign(table * np.nan)
+    with pytest.raises(ValueError, match="`masked_lm` must have .* finite"):
+        augment(ones, model, tokenizer)

@@ -27,8 +27,8 @@ class MLMCandidates:
 
     Raises:
         TypeError: if `model` is something else.
-        ValueError: if the tokenizer has more ids than the model, or no whole words; on
-            another backend than TensorFlow.
+        ValueError: if the tokenizer has more ids than the model, or no whole words; if
+            the model's token table is not finite; on another backend than TensorFlow.
     """
 
     def __init__(self, model, tokenizer, count: int, batch_size: int):
@@ -48,7 +48,13 @@ class MLMCandidates:
         self._words = np.array([word for _, word in words])
         self._ids = np.array([id for id, _ in words], np.int32)
         self._table = _token_table(model.encoder.token_embedding)
-        self._vectors = WordVectors(self._words, self._table[self._ids])
+        rows = self._table[self._ids]
+        if not np.isfinite(rows).all():
+            raise ValueError(
+                "`masked_lm` must have a token table of finite numbers. Received: "
+                f"masked_lm={model!r}, whose table has others"
+            )
+        self._vectors = WordVectors(self._words, rows)
         self._count = min(count, len(words))
         self._batch_size = batch_size
         # Also for encoders without absolute positions, which could read more.

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from tfeff.data.arrays import as_array
 from tfeff.datasets.files import malformed
 from tfeff.storage.arguments import READ, paths
 from tfeff.utils.checks import check_iterable, check_path
@@ -19,7 +20,8 @@ class WordVectors:
         vectors: float array `[N, D]`, a row for each word.
 
     Raises:
-        ValueError: if the numbers of words and rows differ, or words repeat.
+        ValueError: if the numbers of words and rows differ, words repeat, or a number
+            is not finite.
 
     Example:
     ```python
@@ -34,7 +36,8 @@ class WordVectors:
     def __init__(self, words: Iterable[str], vectors: np.ndarray):
         self.words = list(check_iterable("words", words, "a list of words"))
         try:
-            self.vectors = np.asarray(vectors, np.float32)
+            with np.errstate(over="ignore"):
+                self.vectors = np.asarray(vectors, np.float32)
         except (TypeError, ValueError) as error:
             raise TypeError(
                 f"`vectors` must be an array of numbers. Received: {vectors=}"
@@ -47,6 +50,13 @@ class WordVectors:
             )
         if len(self._row) != len(self.words):
             raise ValueError("`words` must be different. Received: some repeat")
+        finite = np.isfinite(self.vectors).all(axis=1)
+        if not finite.all():
+            row = int(finite.argmin())
+            raise ValueError(
+                "`vectors` must be finite in float32. Received: "
+                f"{self.vectors[row].tolist()!s:.80} of {self.words[row]!r}"
+            )
         norms = np.linalg.norm(self.vectors, axis=1, keepdims=True)
         self._directions = self.vectors / np.where(norms == 0, 1, norms)
 
@@ -68,8 +78,19 @@ class WordVectors:
             vector: `[D]`.
             count: the most words to return.
             other_than: a word to exclude.
+
+        Raises:
+            TypeError: if `vector` is no array of numbers.
+            ValueError: if it has not as many as the words', or they are not finite.
         """
-        cosines = self._directions @ np.asarray(vector, np.float32)
+        vector = as_array("vector", vector, "an array of numbers", np.float32)
+        size = self.vectors.shape[1]
+        if vector.shape != (size,) or not np.isfinite(vector).all():
+            raise ValueError(
+                f"`vector` must be {size} finite numbers, as many as the words' have. "
+                f"Received: vector of shape {vector.shape}, {vector.tolist()!s:.80}"
+            )
+        cosines = self._directions @ vector
         found = [self.words[i] for i in _largest(cosines, count + 1)]
         return [word for word in found if word != other_than][:count]
 
