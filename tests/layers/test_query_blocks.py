@@ -148,8 +148,23 @@ def test_blocks_of_128(name):
 @pytest.mark.parametrize("name", ["self", "Shatter", "rpe", "huang4"])
 def test_half_precision(name, dtype):
     """No further from float64 than all at once, where gradients are sums of blocks."""
-    hidden = tf.cast(np.random.default_rng(0).normal(size=(2, 64, D)), dtype)
-    visible = np.arange(64) < [[64], [40]]
+    check_half_precision(name, dtype, np.arange(64) < [[64], [40]], size=8)
+
+
+@pytest.mark.quick("shaw", "rpe", "xlnet")
+@pytest.mark.parametrize("name", ["shaw", "rpe", "huang3", "huang4", "xlnet"])
+def test_half_precision_in_blocks_of_128(name):
+    """Of any number of keys, where relative shifts are products in parts of the keys.
+
+    Their scores have 0.43 / 0.17 of the rounding (docs/DECISIONS.md).
+    """
+    visible = np.arange(257) < [[257], [200]]
+    check_half_precision(name, "bfloat16", visible, size=128, factor=2.5)
+
+
+def check_half_precision(name, dtype, visible, size, factor=1.5):
+    hidden = np.random.default_rng(0).normal(size=(*visible.shape, D))
+    hidden = tf.cast(hidden, dtype)
     expected = run(
         make(name, query_block_size=None), tf.cast(hidden, "float64"), visible
     )
@@ -165,8 +180,8 @@ def test_half_precision(name, dtype):
         ]
 
     rounding = {"float16": 2**-11, "bfloat16": 2**-8}[dtype]
-    for error, of_whole, other in zip(errors(8), errors(None), expected):
-        assert error < 1.5 * of_whole + rounding * float(tf.norm(other))
+    for error, of_whole, other in zip(errors(size), errors(None), expected):
+        assert error < factor * of_whole + rounding * float(tf.norm(other))
 
 
 @pytest.mark.quick(

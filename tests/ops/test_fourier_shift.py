@@ -7,15 +7,20 @@ import tensorflow as tf
 
 from tests.checks import assert_close
 from tfeff.ops.kernels.fourier_shift import (
+    _parts,
     shifted_products,
     shifted_sums,
     shifted_values,
 )
 
 B, N, A, H = 2, 3, 2, 4
-# Queries in a block, and keys: one part, odd numbers, a single one, several parts, and
-# parts of 146, not of 511, which is odd.
-SIZES = [(8, 8), (5, 9), (1, 1), (1, 3), (16, 96), (4, 1024), (2, 1022)]
+# Queries in a block, and keys: one part, odd numbers, a single one, several parts,
+# parts of 146, not of 511, which is odd, and zeros after the keys, whose number has no
+# even divisor, or none but 2.
+SIZES = [
+    *((8, 8), (5, 9), (1, 1), (1, 3), (16, 96), (4, 1024), (2, 1022)),
+    *((4, 1025), (2, 1042)),
+]
 
 
 def at_pairs(windows, block, keys):
@@ -64,6 +69,7 @@ def spread(of_pairs, block, keys):
     "16-96-True-True",
     "4-1024-True-False",
     "2-1022-False-False",
+    "4-1025-True-False",
 )
 @pytest.mark.parametrize("xla", [False, True])
 @pytest.mark.parametrize("shared", [False, True])
@@ -82,7 +88,7 @@ def test_products(block, keys, shared, xla):
     check(shifted_products, xla, weight, [x, windows], expected)
 
 
-@pytest.mark.quick("8-8-False", "16-96-True")
+@pytest.mark.quick("8-8-False", "16-96-True", "4-1025-False")
 @pytest.mark.parametrize("xla", [False, True])
 @pytest.mark.parametrize("block, keys", SIZES)
 def test_values_and_sums(block, keys, xla):
@@ -98,6 +104,15 @@ def test_values_and_sums(block, keys, xla):
     check(shifted_values, xla, weight, [weights, windows], expected)
     sums = tf.function(shifted_sums, jit_compile=xla)
     assert_close(sums(tf.constant(weights), tf.constant(weight)), of_windows, 1e-11)
+
+
+def test_parts_are_few_and_cover_the_keys():
+    for keys in range(64, 4200):
+        size, starts = _parts(keys, 128)
+        assert size % 2 == 0
+        assert list(starts) == list(range(0, keys, size))
+        assert len(starts) * size - keys < 2 * len(starts)
+        assert 64 <= size <= 512
 
 
 def test_positions_are_exact_where_floats_are_float16():

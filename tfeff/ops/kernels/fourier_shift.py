@@ -22,8 +22,10 @@ from tfeff.ops.kernels.barrier import barrier_one
 from tfeff.ops.masking import at_least_float32
 from tfeff.ops.slicing import slice_axis
 
-# Keys of one product, whose cost grows with the square of their number.
+# Keys of one product, whose cost grows with the square of their number; and below how
+# many the products of a part are too small, so that zeros are added to the keys.
 _KEYS = 512
+_LEAST_KEYS = 64
 
 
 def shifted_products(x, windows):
@@ -38,7 +40,9 @@ def shifted_products(x, windows):
         Tensor `[B, N, A, b, S]`.
     """
     block = x.shape[-2]
-    size, starts = _parts(windows.shape[-1] - block, block)
+    keys = windows.shape[-1] - block
+    size, starts = _parts(keys, block)
+    windows = _padded(windows, size * len(starts) + block)
     window_waves, query_waves, key_waves = _waves(block, size, x.dtype)
     parts = []
     for start in starts:
@@ -46,7 +50,8 @@ def shifted_products(x, windows):
         waves = [ops.matmul(x, ops.matmul(window, wave)) for wave in window_waves]
         waves = _rotated(*waves, *query_waves)
         parts.append(sum(map(_times_transposed, waves, key_waves)))
-    return ops.concatenate(parts, axis=-1) if len(parts) > 1 else parts[0]
+    products = ops.concatenate(parts, axis=-1) if len(parts) > 1 else parts[0]
+    return _first(products, keys)
 
 
 def shifted_values(weights, windows):
@@ -61,6 +66,8 @@ def shifted_values(weights, windows):
     """
     block, keys = weights.shape[-2:]
     size, starts = _parts(keys, block)
+    weights = _padded(weights, size * len(starts))
+    windows = _padded(windows, size * len(starts) + block)
     window_waves, query_waves, key_waves = _waves(block, size, weights.dtype)
     parts = []
     for start in starts:
@@ -88,6 +95,7 @@ def shifted_sums(weights, x):
     """
     block, keys = weights.shape[-2:]
     size, starts = _parts(keys, block)
+    weights = _padded(weights, size * len(starts))
     window_waves, query_waves, key_waves = _waves(block, size, weights.dtype)
     one = barrier_one(x)  # The projected weights are larger than the weights.
     key_waves = [one * wave for wave in key_waves]
@@ -98,19 +106,35 @@ def shifted_sums(weights, x):
         )
         waves = [ops.einsum("bnaih,bnaif->nahf", x, wave) for wave in waves]
         window = sum(map(_times_transposed, waves, window_waves))
-        sides = (start, keys - start - size)
+        sides = (start, size * len(starts) - start - size)
         sums.append(ops.pad(window, ((0, 0), (0, 0), (0, 0), sides)))
-    return sum(sums)
+    return _first(sum(sums), keys + block)
 
 
 def _parts(keys: int, block: int) -> tuple[int, range]:
-    """The size of equal parts of the keys, up to `_KEYS`, and their starts.
+    """The size of equal parts of the keys, and their starts.
 
-    The size is even if and only if that of a block is.
+    The size is even if and only if that of a block is. It is the largest divisor of the
+    number of keys up to `_KEYS` or, if that is small, such that the last part has a few
+    positions more than there are keys.
     """
     sizes = range(2 - block % 2, min(keys, _KEYS) + 1, 2)
-    size = max(size for size in sizes if keys % size == 0)
+    size = max((size for size in sizes if keys % size == 0), default=0)
+    if size < min(keys, _LEAST_KEYS):
+        size = math.ceil(keys / math.ceil(keys / _KEYS))
+        size += (size - block) % 2
     return size, range(0, keys, size)
+
+
+def _padded(x, width):
+    """`x` with zeros after its last axis, which gets this width."""
+    missing = width - x.shape[-1]
+    return ops.pad(x, (*[(0, 0)] * (len(x.shape) - 1), (0, missing))) if missing else x
+
+
+def _first(x, width):
+    """The first entries of the last axis."""
+    return x if x.shape[-1] == width else slice_axis(x, -1, 0, width)
 
 
 def _waves(block: int, keys: int, dtype):
