@@ -75,6 +75,12 @@ def test_half_precision_sums_in_float32(policy):
     np.testing.assert_array_equal(masked, [[200.0, 200.0]])
 
 
+def test_masks_by_position():
+    x, mask = hidden(), visible()
+    for arguments in ((mask,), (None, mask)):
+        assert_close(MeanPooling()(x, *arguments), literal(x, mask), 1e-6)
+
+
 def test_bad_masks_are_named():
     with pytest.raises(ValueError, match="`padding_mask` must"):
         MeanPooling()(hidden(), padding_mask=visible()[:, :3])

@@ -21,7 +21,7 @@ class Layer(StaysFrozen, keras.layers.Layer):
     input_dim: int | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if "mask" in self.call_signature_parameters:
+        if "mask" in self.call_signature_parameters[len(args) :]:
             # Otherwise Keras would make its mask of a symbolic input one more input of
             # the layer, and no part of a model could begin with that input.
             kwargs.setdefault("mask", None)
