@@ -24,6 +24,7 @@ from tests.reference import (
 )
 from tests.subjects.partitions import TENTS
 from tfeff.layers import OneHeadAttention, PartitionedAttention, SelfAttention
+from tfeff.ops import kernels
 
 
 def self_reference(num_heads):
@@ -148,6 +149,18 @@ def test_steps_between(step, normalizer, bias, value, checks):
         4, normalizer, bias, value, 1, 3, None, **of_reference
     )
     checks(partial(layer, **arguments), reference)
+
+
+def test_scores_without_a_bias_need_no_partition(monkeypatch):
+    layer = randomized(OneHeadAttention(4, partition_bias=False))
+    hidden = np.ones((1, 3, 8), "float32")
+    expansions = []
+    original = kernels.toeplitz_rows
+    monkeypatch.setattr(
+        kernels, "toeplitz_rows", lambda *x: expansions.append(1) or original(*x)
+    )
+    layer(hidden)
+    assert len(expansions) == 1  # For the values.
 
 
 @pytest.mark.slow

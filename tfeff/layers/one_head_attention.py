@@ -170,17 +170,14 @@ class OneHeadAttention(Partitioned, ScoredAttention):
         return Queries(query), Keys(ops.expand_dims(key, 1), values, weights)
 
     def scores(self, queries: Queries, keys: Keys) -> Tensor:
+        vectors = queries.vectors, keys.vectors
         bias = keys.weights.get("bias")
-        if bias is not None and self._is_near_and_far(queries):
-            return kernels.near_far_one_head_scores(
-                queries.vectors, keys.vectors, self.partition_rows(queries), bias
-            )
-        return functional.one_head_scores(
-            queries.vectors,
-            keys.vectors,
-            self.partition(queries),
-            bias,
-        )
+        if bias is None:
+            return functional.one_head_scores(*vectors)
+        if self._is_near_and_far(queries):
+            rows = self.partition_rows(queries)
+            return kernels.near_far_one_head_scores(*vectors, rows, bias)
+        return functional.one_head_scores(*vectors, self.partition(queries), bias)
 
     def attention_weights(self, scores: Tensor, queries: Queries, keys: Keys) -> Tensor:
         weights = NORMALIZERS[self.normalizer](scores, self.mask(queries, keys))
