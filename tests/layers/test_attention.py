@@ -305,6 +305,18 @@ def test_one_initializer_gives_different_kernels(name):
         assert not np.allclose(one, other)
 
 
+def test_a_seed_is_that_of_all_kernels():
+    """As in Keras' own attention."""
+    seeded = keras.initializers.RandomNormal(seed=1)
+    layer = SelfAttention(2, kernel_initializer=seeded)
+    keras_layer = keras.layers.MultiHeadAttention(2, 4, kernel_initializer=seeded)
+    layer.build((None, None, 8))
+    keras_layer.build((1, 1, 8), (1, 1, 8))
+    for one in (layer, keras_layer):
+        query, key = one.query_dense.kernel, one.key_dense.kernel
+        np.testing.assert_array_equal(query, key)
+
+
 @pytest.mark.parametrize("layer_class", [SelfAttention, PartitionedAttention])
 @pytest.mark.parametrize("num_heads", [0, -2, 2.0, "2", None])
 def test_names_bad_num_heads(layer_class, num_heads):

@@ -17,6 +17,8 @@ def bert_initializer(seed: int | None = None) -> keras.initializers.Initializer:
 def own_initializer(initializer):
     """An initializer for one more weight: a clone, or a function itself.
 
-    An initializer that is used twice gives equal weights.
+    An initializer that is used twice gives equal weights. The clone of one without a
+    seed draws another; that of one with an integer has the same, so that weights of one
+    shape are equal, as in Keras' `MultiHeadAttention`.
     """
     return getattr(initializer, "clone", lambda: initializer)()
