@@ -58,6 +58,20 @@ def test_weights():
     assert shapes == {"dense/kernel": (2, 2, 3), "bias": (6,)}
 
 
+@pytest.mark.parametrize("name", ["glorot_uniform", "he_normal"])
+def test_a_group_starts_as_a_dense_layer_of_its_size(name):
+    kernels = {}
+    for groups in (1, 8):
+        layer = GroupedDense(64 * groups, groups, kernel_initializer=name)
+        layer.build((None, 64 * groups))
+        kernels[groups] = np.asarray(layer.dense.kernel)
+    assert abs(kernels[8].std() / kernels[1].std() - 1) < 0.05
+    seeded = keras.initializers.get({"class_name": name, "config": {"seed": 1}})
+    layer = GroupedDense(64, 1, kernel_initializer=seeded)
+    layer.build((None, 64))
+    np.testing.assert_array_equal(layer.dense.kernel[0], seeded((64, 64)))
+
+
 def test_one_group_is_a_dense_layer():
     inputs = inputs_of(2, 5, 8)
     grouped = randomized(GroupedDense(6, 1, activation="tanh"), None, None, 8)

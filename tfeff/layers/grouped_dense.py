@@ -8,7 +8,7 @@ from tfeff.layers.checks import (
     check_initializer,
     check_last_axis,
 )
-from tfeff.layers.initializer import own_initializer
+from tfeff.layers.initializer import initializer_by_group
 from tfeff.layers.layer import Layer
 from tfeff.utils.checks import check_integer
 from tfeff.utils.types import Activation, Config, Initializer, Shape, Tensor
@@ -28,7 +28,8 @@ class GroupedDense(Layer):
         units: integer, size of the output; a multiple of `num_groups`.
         num_groups: integer `G`, which divides the size of the input, too.
         activation: activation function `g`, by name or callable; `None` for none.
-        kernel_initializer: initializer of the kernel.
+        kernel_initializer: initializer of the kernel `[G, D / G, units / G]`; one that
+            scales by the numbers of inputs and outputs scales by those of a group.
         bias_initializer: initializer of the bias.
         **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 
@@ -92,7 +93,7 @@ class GroupedDense(Layer):
                 self.num_groups,
                 self.units // self.num_groups,
             ),
-            kernel_initializer=own_initializer(self.kernel_initializer),
+            kernel_initializer=initializer_by_group(self.kernel_initializer),
             dtype=self.dtype_policy,
             name="dense",
         )

@@ -1,5 +1,7 @@
 """The initializer of BERT's weights, which all models of tfeff use, and clones."""
 
+import math
+
 import keras
 
 
@@ -22,3 +24,21 @@ def own_initializer(initializer):
     shape are equal, as in Keras' `MultiHeadAttention`.
     """
     return getattr(initializer, "clone", lambda: initializer)()
+
+
+def initializer_by_group(initializer):
+    """A function that draws kernels `[G, in, out]`, each group's as if it were alone.
+
+    Keras counts groups as the taps of a convolution, `G` times as many inputs and
+    outputs as a group has, by whose number `glorot_uniform` and its kind scale.
+    """
+    own = own_initializer(initializer)
+    scales = isinstance(own, keras.initializers.VarianceScaling)
+    # Newer versions of Keras let the user say what counts.
+    scales = scales and getattr(own, "input_axes", None) is None
+
+    def kernel(shape, dtype=None):
+        values = own(shape, dtype=dtype)
+        return values * math.sqrt(shape[0]) if scales else values
+
+    return kernel
