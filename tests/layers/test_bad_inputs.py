@@ -93,6 +93,21 @@ def test_a_ragged_tensor_is_named(name):
         layer(HIDDEN, padding_mask=mask)
 
 
+@pytest.mark.parametrize(
+    "layer, values",
+    [
+        (layers.SelfAttention(2), ("score", "probabilities", 2, None, [True])),
+        (layers.OneHeadAttention(4), ("scores",)),
+        (layers.DynamicConv1D(2), ("scores", "kernels")),
+    ],
+)
+def test_a_kind_of_scores_that_a_layer_has_not_is_named(layer, values):
+    for value in values:
+        with pytest.raises(ValueError, match="`return_attention_scores` must be True"):
+            layer(HIDDEN, return_attention_scores=value)
+    assert len(layer(HIDDEN, return_attention_scores=True)) == 2
+
+
 @pytest.mark.parametrize("built", [(3, 8), (2, 5, 8), (2, 3, 5, 8)])
 @pytest.mark.parametrize("called", [(3, 8), (2, 5, 8), (2, 3, 5, 8), (2, 0, 8)])
 def test_grouped_dense_takes_any_rank(built, called):

@@ -93,6 +93,18 @@ def check_head_mask(name: str, head_mask, num_heads: int) -> None:
         )
 
 
+def check_return_scores(layer, value) -> None:
+    """Raises unless a call of the layer can return these scores."""
+    before = layer.has_softmax_scores
+    is_before = before and isinstance(value, str) and value == "scores"
+    if not isinstance(value, bool) and not is_before:
+        kinds = "True, False or 'scores'" if before else "True or False"
+        raise ValueError(
+            f"`return_attention_scores` must be {kinds} for a {type(layer).__name__}. "
+            f"Received: return_attention_scores={value!r}"
+        )
+
+
 def check_layer_seed(seed) -> int | None:
     """Returns a valid seed of Keras' generators, or `None` for one that they draw."""
     return None if seed is None else check_integer("seed", seed, 0, 2**32 - 1)

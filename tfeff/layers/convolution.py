@@ -12,6 +12,7 @@ from tfeff.layers.checks import (
     check_divides,
     check_hidden,
     check_kernel_size,
+    check_return_scores,
     visible_keys,
     zero_padding,
 )
@@ -78,6 +79,7 @@ class Convolution(Attention):
         mask=None,
     ):
         check_hidden("hidden", hidden.shape, self.input_dim)
+        check_return_scores(self, return_attention_scores)
         visible = visible_keys(padding_mask, hidden, mask)
         if not self.mask_conv:
             visible = None

@@ -7,7 +7,7 @@ from keras import ops
 from tfeff import ops as functional
 from tfeff.layers.attention import Attention
 from tfeff.layers.attention_inputs import AttentionInputs, Keys, Queries
-from tfeff.layers.checks import check_hidden, visible_keys
+from tfeff.layers.checks import check_hidden, check_return_scores, visible_keys
 from tfeff.ops.kernels.near_far import NearFar
 from tfeff.ops.kernels.query_blocks import first_near, over_query_blocks
 from tfeff.ops.masking import all_true
@@ -148,6 +148,7 @@ class ScoredAttention(Attention):
         mask=None,
     ):
         check_hidden("hidden", hidden.shape, self.input_dim)
+        check_return_scores(self, return_attention_scores)
         inputs = AttentionInputs(
             hidden,
             hidden,
