@@ -46,7 +46,7 @@ class Attention(Layer):
     length_dependent = False
     # Whether the vectors at padding change them, as in published ConvBERTs.
     reads_padding = False
-    # Whether the layer supports single queries, and any mask of pairs.
+    # Whether the layer supports single queries, and masks of pairs by rank.
     any_mask = False
     # Whether a few queries are computed alone; if not, all positions are.
     computes_few_queries = False

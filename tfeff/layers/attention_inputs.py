@@ -12,8 +12,6 @@ class AttentionInputs(NamedTuple):
         query: float tensor `[B, M, D]`, from which queries are projected.
         hidden: float tensor `[B, S, D]`, from which keys and values are projected.
         visible: bool tensor `[B, S]`, false at padding, or `None`.
-        mask: bool tensor broadcastable to `[B, M, S]`, true where the query may attend
-            to the key, or `None`.
         query_ranks, key_ranks: integer tensors `[B, M]` and `[B, S]`: a query attends
             only to keys of lower rank; or `None`.
         positions: integer tensor `[B, M]`, the positions of the queries; `None` if the
@@ -32,7 +30,6 @@ class AttentionInputs(NamedTuple):
     query: Any
     hidden: Any
     visible: Any = None
-    mask: Any = None
     query_ranks: Any = None
     key_ranks: Any = None
     positions: Any = None
@@ -57,7 +54,6 @@ class Queries(NamedTuple):
         positions: integer tensor `[t, 1]` or `[B, t, 1]`; `None` without positions.
         segment_ids: integer tensor `[B, 1, t, 1]`, or `None`.
         ranks: integer tensor `[B, 1, t, 1]`, or `None`.
-        mask: bool tensor `[B or 1, 1, t, S]`, or `None`.
         dropout_bits: integer tensor `[B, N, t, 1]`, or `None` if nothing is dropped.
         context: float tensor `[B, N, t, H]`, the result for these queries if a
             recomputation has it already; or `None`.
@@ -68,7 +64,6 @@ class Queries(NamedTuple):
     positions: Any = None
     segment_ids: Any = None
     ranks: Any = None
-    mask: Any = None
     dropout_bits: Any = None
     context: Any = None
 

@@ -124,7 +124,7 @@ class ScoredAttention(Attention):
         `None` if all are.
         """
         lower = None if keys.ranks is None else keys.ranks < queries.ranks
-        return all_true(keys.visible, queries.mask, lower)
+        return all_true(keys.visible, lower)
 
     def keep(self, queries: Queries, keys: Keys):
         """Bool tensor of the scores' shape, false at dropped weights, or `None`."""
@@ -300,15 +300,10 @@ class ScoredAttention(Attention):
         query_segments = segments = inputs.segment_ids
         if segments is not None and inputs.positions is not None:
             query_segments = functional.gather_positions(segments, inputs.positions)
-        mask = inputs.mask
-        if mask is not None:
-            shape = (ops.shape(mask)[0], ops.shape(queries.vectors)[2], length)
-            mask = ops.expand_dims(ops.broadcast_to(mask, shape), 1)
         queries = queries._replace(
             positions=positions,
             segment_ids=_along_queries(query_segments),
             ranks=_along_queries(inputs.query_ranks),
-            mask=mask,
             dropout_bits=self.dropout_layer.row_bits(
                 ops.shape(queries.vectors)[:3], inputs.training
             ),
@@ -359,12 +354,9 @@ def _at_all_positions(inputs: AttentionInputs, rows) -> AttentionInputs:
     # Queries of one position are equal: their mean is any of them.
     count = ops.maximum(ops.sum(rows, axis=1), 1)[..., None]
     query = ops.einsum("bmt,bmd->btd", rows, inputs.query) / count
-    mask, ranks = inputs.mask, inputs.query_ranks
-    if mask is not None:
-        mask = ops.broadcast_to(mask, ops.shape(rows))
-        mask = ops.einsum("bmt,bms->bts", rows, ops.cast(mask, rows.dtype)) > 0
+    ranks = inputs.query_ranks
     if ranks is not None:
         lowest = ops.min(inputs.key_ranks)
         ranks = ops.where(rows > 0, ranks[..., None], lowest)
         ranks = ops.max(ranks, axis=1, initial=-(2**31))
-    return inputs._replace(query=query, mask=mask, query_ranks=ranks, positions=None)
+    return inputs._replace(query=query, query_ranks=ranks, positions=None)

@@ -126,7 +126,7 @@ class SelfAttention(ScoredAttention):
         )
 
     def fused_context(self, queries: Queries, keys: Keys) -> Tensor | None:
-        others = queries.mask, queries.ranks, queries.dropout_bits
+        others = queries.ranks, queries.dropout_bits
         if any(x is not None for x in others) or not self._is_plain():
             return None
         if not fused.can_fuse(queries.vectors, keys.vectors):

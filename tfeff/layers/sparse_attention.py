@@ -69,7 +69,7 @@ class SparseAttention(SelfAttention):
 
     Only these pairs are computed and stored: memory grows like
     `T (stride + T · expressivity / stride)`. For returned scores, single queries or
-    masks of pairs, and with `query_block_size="auto"` for sequences of at most 512,
+    two streams, and with `query_block_size="auto"` for sequences of at most 512,
     all pairs are computed under the mask of the pattern.
 
     Args:
@@ -198,8 +198,7 @@ class SparseAttention(SelfAttention):
             everything |= length <= max(self.stride + self.overlap, most)
         else:
             everything |= self.is_converted  # A short text has empty summaries.
-        others = inputs.positions, inputs.mask, inputs.query_ranks
-        restricted = any(x is not None for x in others)
+        restricted = inputs.positions is not None or inputs.query_ranks is not None
         return inputs.positional and not everything and not restricted
 
     def _window_context(self, queries, relative, summaries, context=None):
