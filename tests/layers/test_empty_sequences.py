@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.checks import randomize, variables_of
 from tfeff import layers
 from tfeff.layers.separable_conv import SeparableConv1D
 
@@ -38,6 +39,18 @@ def test_nothing_in_nothing_out(name):
             gradients = tape.gradient(output, layer.trainable_variables)
             for gradient in gradients:
                 assert gradient is None or not np.any(tf.convert_to_tensor(gradient))
+
+
+@pytest.mark.parametrize("name", [name for name in LAYERS if name != "separable"])
+def test_of_nothing_visible_the_output_is_its_bias(name):
+    layer = LAYERS[name]()
+    layer.build((None, None, 8))
+    randomize(variables_of(layer))
+    hidden = np.random.default_rng(0).normal(size=(2, 4, 8)).astype("float32")
+    output = layer(hidden, padding_mask=np.array([[0, 0, 0, 0], [1, 1, 0, 0]]))
+    bias = np.broadcast_to(layer.output_dense.bias, (4, 8))
+    np.testing.assert_array_equal(output[0], bias)
+    assert np.abs(output[1] - bias).max() > 1e-3
 
 
 @pytest.mark.parametrize("jit_compile", [False, True])

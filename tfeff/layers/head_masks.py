@@ -42,7 +42,8 @@ def masked_heads(encoder: keras.Model, masks: Sequence) -> Iterator[None]:
     Raises:
         TypeError: if `encoder` has no blocks.
         ValueError: if `masks` are not one for each layer or one has another size or
-            leaves no head, or an attention takes no `head_mask`.
+            leaves no head (not checked of tensors), or an attention takes no
+            `head_mask`.
 
     Example:
 
