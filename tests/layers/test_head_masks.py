@@ -75,6 +75,14 @@ def scale_rows(layer, head_mask):
     kernel.assign(kernel * rows[:, None].astype("float32"))
 
 
+@pytest.mark.parametrize("name", ATTENTIONS)
+def test_a_head_that_is_missing_is_named_at_once(name):
+    make, heads = ATTENTIONS[name]
+    for disabled in ([heads], range(heads)):
+        with pytest.raises(ValueError, match="`disabled_heads` must .*Received: "):
+            make(disabled_heads=disabled)
+
+
 def test_self_attention_without_two_heads():
     reference = partial(self_attention, num_heads=4, head_mask=[1, 0, 0, 1])
     make = partial(layers.SelfAttention, 4, disabled_heads=[2, 1])

@@ -7,7 +7,7 @@ from keras import ops
 from tfeff import ops as functional
 from tfeff.layers.attention import project_from_heads, project_to_heads
 from tfeff.layers.attention_inputs import AttentionInputs, Keys, Queries
-from tfeff.layers.checks import check_divides, check_hidden
+from tfeff.layers.checks import check_disabled_heads, check_divides, check_hidden
 from tfeff.layers.initializer import bert_initializer
 from tfeff.layers.partitioned import Partitioned
 from tfeff.layers.scored_attention import ScoredAttention
@@ -128,6 +128,7 @@ class OneHeadAttention(Partitioned, ScoredAttention):
         self.values_by_part = check_bool("values_by_part", values_by_part)
         self.make_partition(num_parts, layer_index, num_layers, boundaries)
         self.num_parts = self.partition_layer.num_parts
+        check_disabled_heads(self.disabled_heads, self.num_parts)
 
     @property
     def output_heads(self) -> int:

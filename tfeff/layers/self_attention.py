@@ -4,7 +4,7 @@ import keras
 
 from tfeff.layers.attention import project_to_heads
 from tfeff.layers.attention_inputs import AttentionInputs, Keys, Queries
-from tfeff.layers.checks import check_divides, check_hidden
+from tfeff.layers.checks import check_disabled_heads, check_divides, check_hidden
 from tfeff.layers.scored_attention import ScoredAttention
 from tfeff.ops import kernels
 from tfeff.ops.kernels import fused
@@ -77,6 +77,8 @@ class SelfAttention(ScoredAttention):
     def __init__(self, num_heads: int, **kwargs: Any):
         super().__init__(**kwargs)
         self.num_heads = check_integer("num_heads", num_heads)
+        if type(self).output_heads is ScoredAttention.output_heads:
+            check_disabled_heads(self.disabled_heads, self.num_heads)
 
     def build(self, hidden_shape: Shape) -> None:
         self.input_dim = check_hidden("hidden", hidden_shape)
