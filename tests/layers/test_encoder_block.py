@@ -25,7 +25,13 @@ from tests.reference import (
 )
 from tests.subjects.blocks import block_variables
 from tfeff import ops
-from tfeff.layers import EncoderBlock, FeedForward, OneHeadAttention, SelfAttention
+from tfeff.layers import (
+    EncoderBlock,
+    FeedForward,
+    OneHeadAttention,
+    RelativeAttention,
+    SelfAttention,
+)
 from tfeff.ops import kernels
 
 
@@ -259,3 +265,13 @@ def test_symbolic_call_names_a_bad_mask():
     hidden, mask = keras.Input((None, 8)), keras.Input((None, 2), dtype="int32")
     with pytest.raises(ValueError, match="`padding_mask` must .*Received: "):
         EncoderBlock(SelfAttention(2), FeedForward(12))(hidden, padding_mask=mask)
+
+
+def test_a_symbolic_call_without_needed_segments_is_refused():
+    attention = RelativeAttention(2, "xlnet", relative_segments=True)
+    block = EncoderBlock(attention, FeedForward(16))
+    block.build((None, None, 8))
+    hidden, segments = keras.Input((5, 8)), keras.Input((5,), dtype="int32")
+    with pytest.raises(ValueError, match="`segment_ids` must be given"):
+        block(hidden)
+    assert block(hidden, segment_ids=segments).shape == (None, 5, 8)

@@ -11,7 +11,7 @@ from tfeff.compat import (
     shared_config,
     sublayers,
 )
-from tfeff.layers.attention import Attention, accepts
+from tfeff.layers.attention import Attention, accepts, declares
 from tfeff.layers.attention_inputs import AttentionInputs
 from tfeff.layers.checks import (
     check_floats,
@@ -223,17 +223,23 @@ class EncoderBlock(Layer):
         self,
         hidden: Tensor,
         padding_mask: Tensor | None = None,
+        segment_ids: Tensor | None = None,
         *args: Any,
         **kwargs: Any,
     ) -> Tensor:
         # Keras would trace the call, which takes most of the time to build an encoder.
-        # Only an attention that builds its layers in its call needs that.
-        if all(layer.built for layer in sublayers(self)):
+        # Only an attention that builds its layers in its call needs that, and one that
+        # refuses the call.
+        lacks_segments = declares(self.attention, "relative_segments")
+        lacks_segments = lacks_segments and segment_ids is None
+        if not lacks_segments and all(layer.built for layer in sublayers(self)):
             self._check_hidden(hidden)
             if padding_mask is not None:
                 check_padding_mask(padding_mask, hidden)
             return keras.KerasTensor(hidden.shape, dtype=self.compute_dtype)
-        return super().compute_output_spec(hidden, padding_mask, *args, **kwargs)
+        return super().compute_output_spec(
+            hidden, padding_mask, segment_ids, *args, **kwargs
+        )
 
     def _check_hidden(self, hidden):
         check_hidden("hidden", hidden.shape, self.input_dim)
