@@ -350,6 +350,11 @@ def test_one_head_names_a_bad_argument(arguments, name):
         OneHeadAttention(**arguments)
 
 
+def test_partitioned_attention_names_its_heads():
+    with pytest.raises(ValueError, match="`num_heads - 1` .*, num_heads=4$"):
+        PartitionedAttention(4, boundaries=[0])
+
+
 def test_partitioned_attention_names_odd_heads():
     with pytest.raises(ValueError, match="`num_heads` must be even.*num_heads=3"):
         PartitionedAttention(3)

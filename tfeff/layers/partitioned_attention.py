@@ -80,4 +80,9 @@ class PartitionedAttention(Partitioned, SelfAttention):
                 "`num_heads` must be even, half of the heads for each side of a "
                 f"position. Received: num_heads={num_heads}"
             )
-        self.make_partition(num_heads, layer_index, num_layers, boundaries)
+        try:
+            self.make_partition(num_heads, layer_index, num_layers, boundaries)
+        except ValueError as error:
+            # The parts are heads here.
+            message = str(error).replace("num_parts", "num_heads")
+            raise ValueError(message) from None

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from tfeff.utils.checks import check_choice
+from tfeff.utils.checks import check_choice, check_integer
 from tfeff.utils.types import Tensor
 
 LAYOUTS = ("interleaved", "concatenated")
@@ -25,7 +25,7 @@ def sinusoids(positions: Tensor, dim: int, layout: str = "interleaved") -> Tenso
         Tensor `[..., dim]`, float32 (float64 for float64 positions).
 
     Raises:
-        ValueError: if `layout` is another one.
+        ValueError: if `layout` is another one, or `dim` is odd.
 
     Example:
 
@@ -39,6 +39,10 @@ def sinusoids(positions: Tensor, dim: int, layout: str = "interleaved") -> Tenso
         equations 1 and 2.
     """
     check_choice("layout", layout, LAYOUTS)
+    if check_integer("dim", dim) % 2:
+        raise ValueError(
+            f"`dim` must be even: sines and cosines come in pairs. Received: dim={dim}"
+        )
     dtype = keras.backend.standardize_dtype(positions.dtype)
     dtype = "float64" if dtype == "float64" else "float32"
     frequencies = [10000.0 ** (-2.0 * m / dim) for m in range(dim // 2)]
