@@ -303,6 +303,30 @@ def test_encoders_that_transformers_lack_are_refused(overrides, message, tmp_pat
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    "fitting, overrides",
+    [
+        ("bert electra roberta", dict()),
+        ("distilbert", dict(num_segments=0)),
+        ("bert electra", shaw()),
+        ("electra", dict(embedding_dim=6)),
+        ("albert", dict(embedding_dim=6, sharing="all")),
+        ("convbert", dict(attention=CONVBERT)),
+        pytest.param("xlnet", XLNET, marks=pytest.mark.slow),
+        ("", dict(attention="one_head")),
+        ("", dict(attention=["self", CONVBERT, "self"])),
+    ],
+)
+def test_as_another_architecture_an_encoder_is_written_or_refused(fitting, overrides):
+    encoder = Encoder(**TINY | overrides)
+    for name in ARCHITECTURES:
+        if name in fitting.split():
+            checkpoint(encoder, {}, None, name)
+            continue
+        with pytest.raises(ValueError, match="must be an encoder that transformers"):
+            checkpoint(encoder, {}, None, name)
+
+
 @pytest.mark.slow
 def test_weights_that_the_format_lacks_are_refused(tmp_path):
     encoder = Encoder(**TINY | XLNET)

@@ -43,7 +43,7 @@ class ConvBert(Electra):
             embedding_size=encoder.embedding_dim,
             max_position_embeddings=encoder.max_sequence_length,
             head_ratio=_RATIO,
-            conv_kernel_size=block.attention.kernel_size,
+            conv_kernel_size=getattr(block.attention, "kernel_size", 9),
             num_groups=block.feedforward.num_groups,
         )
 

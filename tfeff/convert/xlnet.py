@@ -78,7 +78,7 @@ class XLNet(Format):
         )
 
     def configuration(self, encoder) -> dict:
-        clamp = encoder.blocks[0].attention.max_distance
+        clamp = getattr(encoder.blocks[0].attention, "max_distance", None)
         return dict(
             vocab_size=encoder.vocabulary_size,
             n_layer=encoder.num_layers,
