@@ -352,6 +352,23 @@ def test_vocabularies_that_are_none(tmp_path):
         convert(source, tmp_path / "preset")
 
 
+def test_a_vocabulary_of_another_class_needs_its_name(tmp_path):
+    source = copied("albert", tmp_path)
+    (source / "spiece.model").unlink()
+    vocabulary = (GOLDENS / "bert" / "vocab.txt").read_text("utf-8")
+    (source / "vocab.txt").write_text(vocabulary, "utf-8")
+    # As in Chinese ALBERTs, which AutoTokenizer refuses, too.
+    (source / "tokenizer_config.json").unlink()
+    message = "must have spiece.model or .* It has vocab.txt.*'tokenizer_class'"
+    with pytest.raises(ValueError, match=message):
+        convert(source, tmp_path / "preset")
+    assert load(source).vocabulary_size == 220
+    settings = {"tokenizer_class": "BertTokenizer"}
+    (source / "tokenizer_config.json").write_text(json.dumps(settings))
+    converted = convert(source, tmp_path / "preset")
+    assert isinstance(converted.tokenizer, BertTokenizer)
+
+
 def test_an_encoder_is_loaded_without_its_vocabulary(tmp_path):
     source = copied("bert", tmp_path)
     (source / "vocab.txt").write_text("the\nfox\n")

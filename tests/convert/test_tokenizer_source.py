@@ -1,5 +1,6 @@
 """`load_tokenizer`: one tokenizer from all that holds it, and what holds none."""
 
+import json
 import shutil
 
 import pytest
@@ -104,6 +105,36 @@ def test_what_holds_no_tokenizer_is_named(tmp_path):
         load_tokenizer(tmp_path / "text.spm")
     with pytest.raises(TypeError, match="`source` must be a path. Received: source=3"):
         load_tokenizer(3)
+
+
+@pytest.mark.parametrize(
+    ("file", "beside", "message"),
+    [
+        ("merges.txt", {}, "must have vocab.json, .* It has merges.txt"),
+        (
+            "vocab.txt",
+            {"tokenizer_config.json": {"tokenizer_class": "XLNetTokenizer"}},
+            "must have spiece.model, .* It has vocab.txt",
+        ),
+        (
+            "vocab.txt",
+            {"tokenizer_config.json": {"tokenizer_class": "CamembertTokenizer"}},
+            "must have tokenizer.json, .* It has vocab.txt",
+        ),
+        (
+            "spiece.model",
+            {"config.json": {"tokenizer_class": "BertTokenizer"}},
+            "must have vocab.txt, .* It has spiece.model",
+        ),
+    ],
+)
+def test_a_file_that_its_class_does_not_read_is_named(file, beside, message, tmp_path):
+    (tmp_path / file).write_text("#version: 0.2\n")
+    for name, content in beside.items():
+        (tmp_path / name).write_text(json.dumps(content))
+    for source in (tmp_path / file, tmp_path):
+        with pytest.raises(ValueError, match=f"{message}.*'tokenizer_class' in 'tok"):
+            load_tokenizer(source)
 
 
 def test_a_damaged_preset_is_named(tmp_path, pieces):

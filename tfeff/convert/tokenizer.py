@@ -75,9 +75,10 @@ def make_tokenizer(
 
     Raises:
         ValueError: if a file is damaged, asks for something that tfeff's
-            tokenizers do not have, or contradicts another; if ids differ from those
-            that the `tokenizers` library gives by `tokenizer.json`, or by what a
-            SentencePiece model means.
+            tokenizers do not have, or contradicts another; if the folder has only
+            vocabularies that the tokenizer's class does not read; if ids differ from
+            those that the `tokenizers` library gives by `tokenizer.json`, or by what
+            a SentencePiece model means.
     """
     config = _settings(directory, "tokenizer_config.json")
     is_json = os.path.exists(os.path.join(directory, "tokenizer.json"))
@@ -86,7 +87,7 @@ def make_tokenizer(
     paths = [os.path.join(directory, n) for n in _VOCABULARIES.get(family, ())]
     path = next((path for path in paths if os.path.exists(path)), None)
     if path is None and not is_json:
-        _check_no_offsets(directory)
+        _check_no_others(directory, family)
         return None
     file = None  # Its ids are compared.
     if path is None:
@@ -146,14 +147,26 @@ def make_tokenizer_of_file(path: str) -> keras_hub.tokenizers.Tokenizer:
     return tokenizer
 
 
-def _check_no_offsets(directory):
-    """Raises if a SentencePiece model, with other ids than the checkpoint, is alone."""
+def _check_no_others(directory, family):
+    """Raises if the folder has vocabularies, or parts of them, that nothing reads."""
+    present = os.listdir(directory)
+    # A SentencePiece model with other ids than the checkpoint.
     name = "sentencepiece.bpe.model"
-    if os.path.exists(os.path.join(directory, name)):
+    if name in present:
         raise ValueError(
             f"{directory!r} must have 'tokenizer.json' beside {name!r}, whose ids are "
             "not those of the checkpoint. Load the tokenizer in transformers and save "
             "it with `tokenizer.save_pretrained(folder)`"
+        )
+    known = {"merges.txt"}.union(*_VOCABULARIES.values())
+    others = ", ".join(sorted(known.intersection(present)))
+    if others:
+        needed = " or ".join(_VOCABULARIES.get(family) or ["tokenizer.json"])
+        raise ValueError(
+            f"{directory!r} must have {needed}, which the tokenizer's class reads. It "
+            f"has {others}. If this is another tokenizer's, name its class by "
+            "'tokenizer_class' in 'tokenizer_config.json', such as 'BertTokenizer' "
+            "for vocab.txt"
         )
 
 

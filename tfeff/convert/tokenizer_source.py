@@ -124,14 +124,13 @@ def _load_folder(path):
     if "tokenizer.json" in files and _is_of_keras(folder):
         return load_preset_tokenizer(folder)
     found = [name for name in _FILES if name in files]
-    tokenizer = make_tokenizer(folder, _family(folder, found)) if found else None
-    if tokenizer is None:
+    if not found:
         shown = ", ".join(files[:9]) + (", …" if len(files) > 9 else "")
         raise ValueError(
             f"`source` must be {_CHOICES}. Received: source={path!r}, a folder without "
             f"a tokenizer, which holds {shown or 'nothing'}"
         )
-    return tokenizer
+    return make_tokenizer(folder, _family(folder, found))
 
 
 def _is_of_keras(folder):
