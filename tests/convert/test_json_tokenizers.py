@@ -23,6 +23,7 @@ from tfeff.convert.tokenizer_source import load_tokenizer
 from tfeff.convert.tokenizer_writing import tokenizer_files
 from tfeff.convert.unigram_model import sentence_piece_model
 from tfeff.data import TextExamples
+from tfeff.data.text.byte_pairs import byte_symbols
 from tfeff.encoders.preset_heads import save_preset
 from tfeff.tasks.run_tokenizer import load_run_tokenizer, save_run_tokenizer
 
@@ -122,7 +123,8 @@ def test_vocab_json_and_merges_txt(tmp_path):
     (source / "vocab.json").write_text(json.dumps(values["vocab"]), "utf-8")
     with pytest.raises(ValueError, match="vocab.json' must lie beside its 'merges.tx"):
         make_tokenizer(str(source), "roberta")
-    merges = "#version: 0.2\n" + "\n".join(" ".join(rule) for rule in values["merges"])
+    rules = [" ".join(rule) for rule in values["merges"]]
+    merges = "\n".join(["#version: 0.2", *rules, ""])
     (source / "merges.txt").write_text(merges, "utf-8")
     fingerprint = tfeff.data.tokenizer_fingerprint
     for names in ([], ["tokenizer.json"]):
@@ -140,6 +142,20 @@ def test_vocab_json_and_merges_txt(tmp_path):
     (tmp_path / "other" / "roberta" / "merges.txt").write_text(other, "utf-8")
     with pytest.raises(ValueError, match="whose ids tfeff's RobertaTokenizer gives"):
         make_tokenizer(str(tmp_path / "other" / "roberta"), "roberta")
+
+
+def test_merges_txt_of_which_transformers_leave_out_a_rule(tmp_path):
+    pieces = ["<s>", "<pad>", "</s>", "<unk>", "<mask>", *byte_symbols(), "lo", "low"]
+    vocabulary = {piece: index for index, piece in enumerate(pieces)}
+    (tmp_path / "vocab.json").write_text(json.dumps(vocabulary))
+    rules = "l o\nlo w"
+    (tmp_path / "merges.txt").write_text(f"#version: 0.2\n{rules}\n")
+    tokenizer = make_tokenizer(str(tmp_path), "roberta")
+    assert [int(i) for i in tokenizer("low")] == [vocabulary["low"]]
+    for text in (f"{rules}\n", f"#version: 0.2\n{rules}"):
+        (tmp_path / "merges.txt").write_text(text)
+        with pytest.raises(ValueError, match="merges.txt' must begin with .*#version"):
+            make_tokenizer(str(tmp_path), "roberta")
 
 
 def test_a_difference_is_shown_with_its_texts(tmp_path):

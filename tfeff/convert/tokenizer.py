@@ -104,7 +104,8 @@ def make_tokenizer(
             settings = file.byte_pair_settings()
             counts = _file_counts(config, model, family)
             space = counts and settings["add_prefix_space"]
-        tokenizer = _byte_pairs(path, _prefix_space(config, space, counts))
+        space = _prefix_space(config, space, counts)
+        tokenizer = _byte_pairs(path, space, compared=file is not None)
     else:
         file = _unigram_json(directory, path, family, config)
         tokenizer = _unigram(file, family, config)
@@ -322,12 +323,18 @@ def _check_ids(file, family, tokenizer):
     check_same_ids(file.path, tokenizer, file.reference(**changes))
 
 
-def _byte_pairs(path, add_prefix_space):
+def _byte_pairs(path, add_prefix_space, compared):
     vocabulary = read_json(path)
     rules = os.path.join(os.path.dirname(path), "merges.txt")
     if not os.path.exists(rules):
         raise ValueError(f"{path!r} must lie beside its 'merges.txt'. That is missing")
     merges = read_text(rules).split("\n")
+    # transformers 4 leave out the first line and what follows the last line break.
+    if not compared and (merges[-1] or not merges[0].startswith("#version")):
+        raise ValueError(
+            f"{rules!r} must begin with a line '#version: 0.2' and end with a line "
+            "break, or transformers leave out a rule. It does not"
+        )
     merges = [rule for rule in merges if rule and not rule.startswith("#version")]
     return _made(
         path,
