@@ -413,8 +413,10 @@ def test_arguments(tmp_path):
         write(encoder, tmp_path)
     with pytest.raises(TypeError, match="`source` must be a .*Encoder"):
         write(3, tmp_path / "out")
-    with pytest.raises(ValueError, match="`path` must be a preset.*no folder"):
+    with pytest.raises(ValueError, match="`source` must be a preset.*source='"):
         write(tmp_path / "absent", tmp_path / "out")
+    with pytest.raises(ValueError, match="`source` must be .*source="):
+        write(tmp_path / "absent@5", tmp_path / "out")
     with pytest.raises(ValueError, match="a checkpoint of Hugging Face"):
         write(HEAD_GOLDENS / "bert_classifier", tmp_path / "out")
     with pytest.raises(TypeError, match="`tokenizer` must be a KerasHub"):

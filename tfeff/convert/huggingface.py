@@ -34,6 +34,7 @@ from tfeff.tasks.pretrained import (
 )
 from tfeff.utils.checks import check_choice, check_path
 from tfeff.utils.files import atomic_folder, check_new_path
+from tfeff.utils.naming import named_as
 from tfeff.utils.safetensors import write_safetensors
 
 
@@ -228,7 +229,8 @@ def _parts(source, tokenizer):
     path = check_path("source", source)
     _, step = split_step(path)
     if step is not None:
-        encoder, tokenizer = load_pretrained(path, dtype="float32")
+        with named_as(path="source", step="source"):
+            encoder, tokenizer = load_pretrained(path, dtype="float32")
         return encoder, {}, None, tokenizer
     preset = preset_folder(path)
     # Of a checkpoint without a tokenizer, `tfeff convert` writes the encoder alone.
@@ -240,8 +242,9 @@ def _parts(source, tokenizer):
     ):
         encoder = Encoder.from_preset(os.path.abspath(preset), dtype="float32")
     else:
-        preset = find_preset(path)
-        encoder, tokenizer = load_pretrained(path, dtype="float32")
+        with named_as(path="source"):
+            preset = find_preset(path)
+            encoder, tokenizer = load_pretrained(path, dtype="float32")
     heads = {name: read_head(preset, name) for name in head_names(preset)}
     return encoder, heads, read_task(preset), tokenizer
 

@@ -15,7 +15,6 @@ from tfeff.recipes.answer_settings import AnswerSettings
 from tfeff.recipes.baselines import baseline_to_predict, make_baseline, score
 from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.data_record import keep_data
-from tfeff.recipes.naming import named_as
 from tfeff.recipes.predictions import (
     remove_predictions,
     write_predictions,
@@ -47,6 +46,7 @@ from tfeff.recipes.tuning import (
     train_cell,
 )
 from tfeff.utils.json_files import read_object
+from tfeff.utils.naming import named_as
 
 
 @recipe_running()

@@ -14,7 +14,6 @@ from tfeff.recipes.corpora import (
     train_tokenizer,
 )
 from tfeff.recipes.corpus_settings import check_no_fraction
-from tfeff.recipes.naming import named_as
 from tfeff.recipes.runs import print_next, upgraded
 from tfeff.recipes.settings import changed, check_settings
 from tfeff.storage.arguments import written_or_reused
@@ -28,6 +27,7 @@ from tfeff.utils.beam import BeamJobs
 from tfeff.utils.checks import differences, is_url
 from tfeff.utils.files import make_folder, write_text
 from tfeff.utils.json_files import read_object
+from tfeff.utils.naming import named_as
 
 _CONFIG = "config.json"
 

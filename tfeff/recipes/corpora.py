@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import tfeff
 from tfeff.data.text.corpus import Corpus, parts_of
-from tfeff.recipes.naming import named_as
 from tfeff.utils.checks import is_url
+from tfeff.utils.naming import named_as
 
 # To train on, and to validate by.
 CACHES = ("train", "validation")

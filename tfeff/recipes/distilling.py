@@ -20,7 +20,6 @@ from tfeff.recipes.distilling_models import (
 )
 from tfeff.recipes.distilling_tasks import distill_on_a_task
 from tfeff.recipes.intervals import eval_every
-from tfeff.recipes.naming import named_as
 from tfeff.recipes.runs import (
     check_plots,
     draw,
@@ -33,6 +32,7 @@ from tfeff.recipes.runs import (
 )
 from tfeff.recipes.settings import check_settings
 from tfeff.tasks.encoder_limits import check_length
+from tfeff.utils.naming import named_as
 
 
 @recipe_running()

@@ -1,10 +1,10 @@
 """Students and what both stages of a distillation do with them."""
 
 import tfeff
-from tfeff.recipes.naming import named_as
 from tfeff.recipes.overrides import check_override
 from tfeff.recipes.run_exports import newest_export, write_encoder
 from tfeff.utils.json_files import read_object
+from tfeff.utils.naming import named_as
 
 
 def make_student_encoder(settings, teacher):

@@ -24,7 +24,6 @@ from tfeff.recipes.distilling_models import (
     write,
 )
 from tfeff.recipes.long_texts import print_long
-from tfeff.recipes.naming import named_as
 from tfeff.recipes.run_exports import export_options
 from tfeff.recipes.runs import (
     MODEL,
@@ -40,6 +39,7 @@ from tfeff.recipes.task_scores import print_undefined, task_scores
 from tfeff.recipes.tuning import report
 from tfeff.tasks.encoder_limits import check_length
 from tfeff.utils.files import remove_folder
+from tfeff.utils.naming import named_as
 
 _KINDS = (tfeff.data.TextExamples, tfeff.data.ChoiceExamples, tfeff.data.SpanExamples)
 

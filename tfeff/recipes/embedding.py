@@ -16,7 +16,6 @@ from tfeff.recipes.data_record import keep_data
 from tfeff.recipes.embed_settings import EmbedSettings
 from tfeff.recipes.heads import read_own_head, read_own_pooling
 from tfeff.recipes.long_texts import print_long
-from tfeff.recipes.naming import named_as
 from tfeff.recipes.run_exports import has_model, same_weights, write_model
 from tfeff.recipes.runs import (
     MODEL,
@@ -37,6 +36,7 @@ from tfeff.recipes.tuning import (
     train_cell,
 )
 from tfeff.utils.files import write_text
+from tfeff.utils.naming import named_as
 
 # The head of a layerwise pooling, in presets.
 _QUERY = "layerwise_pooler"

@@ -14,7 +14,6 @@ from tfeff.data.cache.finishing import NoText
 from tfeff.encoders.preset_heads import head_names
 from tfeff.recipes.corpora import corpus
 from tfeff.recipes.evaluate_settings import EvaluateSettings
-from tfeff.recipes.naming import named_as
 from tfeff.recipes.pretrain_settings import PretrainSettings
 from tfeff.recipes.pretraining import objective, token_loss
 from tfeff.recipes.runs import read_config, recipe_running, upgraded
@@ -25,6 +24,7 @@ from tfeff.tasks.pretrained import find_preset, split_step
 from tfeff.tasks.run_tokenizer import load_run_tokenizer
 from tfeff.training.checkpoints import run_checkpoint
 from tfeff.training.grid import metrics_json
+from tfeff.utils.naming import named_as
 
 # The objectives of presets, by the heads that they need.
 _OF_PRESETS = ("masked_lm", "permutation_lm")

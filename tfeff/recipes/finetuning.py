@@ -17,7 +17,6 @@ from tfeff.recipes.data_record import keep_data
 from tfeff.recipes.finetune_settings import FinetuneSettings
 from tfeff.recipes.heads import read_pooler
 from tfeff.recipes.long_texts import print_long
-from tfeff.recipes.naming import named_as
 from tfeff.recipes.predictions import (
     remove_predictions,
     write_predictions,
@@ -47,6 +46,7 @@ from tfeff.recipes.tuning import (
 from tfeff.recipes.unseen_segments import begin_as_first, check_segments
 from tfeff.training.checkpoints import run_checkpoint
 from tfeff.utils.files import write_text
+from tfeff.utils.naming import named_as
 
 SERVED = {
     "Classifier": ("label", "probabilities"),

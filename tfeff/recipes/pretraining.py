@@ -23,7 +23,6 @@ from tfeff.recipes.corpus_settings import check_no_fraction
 from tfeff.recipes.data_record import keep_caches
 from tfeff.recipes.heads import PretrainedHeads
 from tfeff.recipes.intervals import eval_every
-from tfeff.recipes.naming import named_as
 from tfeff.recipes.overrides import check_override
 from tfeff.recipes.pretrain_settings import OBJECTIVE, PretrainSettings
 from tfeff.recipes.run_exports import write_encoder
@@ -45,6 +44,7 @@ from tfeff.tasks.run_tokenizer import (
 from tfeff.training.checkpoints import check_kept_steps, checkpoint_steps
 from tfeff.utils.checks import check_choice
 from tfeff.utils.interruption import end_at_once
+from tfeff.utils.naming import named_as
 
 
 def pretrain(

@@ -15,7 +15,6 @@ import tensorflow as tf
 from absl import logging
 
 import tfeff
-from tfeff.recipes.naming import named_as
 from tfeff.recipes.settings import Settings, fields_of
 from tfeff.storage.arguments import READ_MODEL, paths
 from tfeff.training.grid import score_text
@@ -24,6 +23,7 @@ from tfeff.training.workers import several_workers
 from tfeff.utils.backend import check_tensorflow
 from tfeff.utils.files import atomic_file
 from tfeff.utils.json_files import read_object
+from tfeff.utils.naming import named_as
 
 MODEL = "model.keras"
 

@@ -9,10 +9,10 @@ import tfeff
 from tfeff.datasets import registry
 from tfeff.datasets.aliases import ALIASES
 from tfeff.datasets.described import DESCRIPTION
-from tfeff.recipes.naming import named_as
 from tfeff.storage.place import Place
 from tfeff.utils.checks import check_choice, closest, is_url, near_miss
 from tfeff.utils.definitions import same_definition
+from tfeff.utils.naming import named_as
 
 
 def find_dataset(

@@ -16,7 +16,6 @@ from tfeff.recipes.baselines import scores_line
 from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.embed_settings import EmbedSettings
 from tfeff.recipes.finetune_settings import FinetuneSettings
-from tfeff.recipes.naming import named_as
 from tfeff.recipes.runs import (
     MODEL,
     check_finite,
@@ -24,6 +23,7 @@ from tfeff.recipes.runs import (
     examples_in_step,
     make_optimizer,
 )
+from tfeff.utils.naming import named_as
 
 TunedSettings: TypeAlias = AnswerSettings | EmbedSettings | FinetuneSettings
 LORA = "lora.safetensors"

@@ -1,4 +1,4 @@
-"""Errors of the functions that recipes call, in the words of the recipes' settings."""
+"""Errors of the functions that a function calls, in the words of its own arguments."""
 
 import contextlib
 import re
@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 
 @contextlib.contextmanager
-def named_as(**settings: str) -> Iterator[None]:
-    """Within it, a message that names an argument names the setting that gave it.
+def named_as(**givers: str) -> Iterator[None]:
+    """Within it, a message that names an argument names the one that gave it.
 
     Args:
-        **settings: the settings, by the names of arguments.
+        **givers: the caller's own arguments, or settings, by the names of those that
+            they give.
 
     Example:
 
@@ -24,10 +25,10 @@ def named_as(**settings: str) -> Iterator[None]:
         yield
     except (TypeError, ValueError) as error:
         if error.args and isinstance(error.args[0], str):
-            names = "|".join(settings)
+            names = "|".join(givers)
             message = re.sub(
                 rf"(?<=`)({names})(?=`)|\b({names})(?==)",
-                lambda found: settings[found[0]],
+                lambda found: givers[found[0]],
                 error.args[0],
             )
             error.args = (message, *error.args[1:])
