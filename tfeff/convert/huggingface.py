@@ -69,8 +69,9 @@ def to_huggingface(
     same weights. transformers has the architectures of BERT, also with `relative_key`
     or `relative_key_query` positions, ALBERT, ConvBERT, DistilBERT, ELECTRA, RoBERTa
     and XLNet. Heads and tasks come along; a `UserWarning` names heads that
-    transformers' class does not have. Another one says that versions of transformers
-    from 5 ignore relative positions, which 4 has.
+    transformers' class does not have, and the pooling of a `SentenceEmbedding`.
+    Another one says that versions of transformers from 5 ignore relative positions,
+    which 4 has.
 
     Weights are written in float32. What transformers cannot express is refused before
     any file is written.
