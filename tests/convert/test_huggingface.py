@@ -35,6 +35,7 @@ from tfeff.data.text.xlm_roberta_tokenizer import XLMRobertaTokenizer
 from tfeff.encoders import Encoder
 from tfeff.encoders.preset_heads import head_names, read_head, read_task
 from tfeff.tasks.pretrained import task_config
+from tfeff.tasks.run_tokenizer import save_run_tokenizer
 
 HEAD_GOLDENS = Path(__file__).parent / "head_goldens"
 NAMES = sorted(
@@ -389,6 +390,36 @@ def test_heads_that_are_left_out_are_named(tmp_path):
     with pytest.warns(UserWarning, match="BertForMaskedLM.*'pooler', 'sentence_order'"):
         written = tfeff.convert.to_huggingface(model, tmp_path / "out")
     assert (written.model, written.heads) == ("BertForMaskedLM", ("masked_lm",))
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "objective",
+        pytest.param("task", marks=pytest.mark.slow),
+        pytest.param("distillation", marks=pytest.mark.slow),
+    ],
+)
+def test_a_step_of_a_run_is_written_with_its_heads(kind, tmp_path):
+    run, encoder = tmp_path / "run", Encoder(**TINY)
+    (run / "checkpoints").mkdir(parents=True)
+    tokenizer = tfeff.data.train_tokenizer(["one two three"] * 9, 18, kind="wordpiece")
+    save_run_tokenizer(tokenizer, str(run))
+    model = trained = tfeff.objectives.MaskedLM(encoder)
+    if kind != "objective":
+        model = trained = tfeff.tasks.Classifier(encoder, 2)
+    if kind == "distillation":
+        teacher = tfeff.tasks.Classifier(Encoder(**TINY), 2)
+        trained = tfeff.objectives.Distillation(model, teacher, prediction=True)
+    trained.compile()
+    path = run / "checkpoints" / "step-00000005.keras"
+    tfeff.training.save_checkpoint(trained, str(path))
+    step, whole = tmp_path / "step", tmp_path / "whole"
+    written = tfeff.convert.to_huggingface(f"{run}@5", step)
+    assert written == tfeff.convert.to_huggingface(model, whole, tokenizer)
+    assert written.heads
+    for name in ("config.json", "model.safetensors"):
+        assert (step / name).read_bytes() == (whole / name).read_bytes()
 
 
 def test_the_architecture_may_be_chosen(tmp_path):

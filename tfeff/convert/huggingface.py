@@ -32,6 +32,7 @@ from tfeff.tasks.pretrained import (
     split_step,
     task_config,
 )
+from tfeff.training.checkpoints import load_checkpoint, run_checkpoint
 from tfeff.utils.checks import check_choice, check_path
 from tfeff.utils.files import atomic_folder, check_new_path
 from tfeff.utils.naming import named_as
@@ -78,7 +79,7 @@ def to_huggingface(
 
     Args:
         source: an encoder; an objective or a task of one; or the folder of a preset
-            or of a run, as `tfeff.tasks.load_pretrained` takes it.
+            or of a run, or `"RUN@STEP"`, as `tfeff.tasks.load_pretrained` takes it.
         destination: the folder to write; it must not exist. It appears when it is
             complete, or not at all.
         tokenizer: the KerasHub tokenizer of a model in memory, or `None` to write none.
@@ -228,11 +229,16 @@ def _parts(source, tokenizer):
             f"Received: tokenizer={tokenizer!r}, source={source!r}"
         )
     path = check_path("source", source)
-    _, step = split_step(path)
+    run_dir, step = split_step(path)
     if step is not None:
         with named_as(path="source", step="source"):
             encoder, tokenizer = load_pretrained(path, dtype="float32")
-        return encoder, {}, None, tokenizer
+            checkpoint_file, _ = run_checkpoint(run_dir, step)
+        model = load_checkpoint(checkpoint_file, compile=False)
+        model = getattr(model, "student", model)  # Of a distillation.
+        if not isinstance(model, Objective):
+            return encoder, {}, None, tokenizer
+        return encoder, head_arrays(model), task_config(model), tokenizer
     preset = preset_folder(path)
     # Of a checkpoint without a tokenizer, `tfeff convert` writes the encoder alone.
     present = os.listdir(preset) if os.path.isdir(preset) else []
