@@ -87,6 +87,7 @@ class TokenizerJson:
         Raises:
             ValueError: if the file describes none of BERT's.
         """
+        self.model.only("type", "WordPiece")
         self.model.only("unk_token", "[UNK]", default="[UNK]")
         self.model.only("continuing_subword_prefix", "##", default="##")
         self.model.only("max_input_chars_per_word", 100, default=100)

@@ -1,12 +1,11 @@
 """Comparison of tokenizer.json with the tokenizer made of the vocabulary."""
 
-import os
 from collections.abc import Iterator
 
 import numpy as np
 
 from tfeff.convert.config import Config
-from tfeff.convert.json_tokenizer import TokenizerJson, check_frame, composing
+from tfeff.convert.json_tokenizer import TokenizerJson, check_frame
 from tfeff.convert.sentencepiece_json import UNUSED_SCORE
 
 
@@ -23,12 +22,15 @@ def check_word_piece_json(directory: str, tokenizer, config: Config) -> None:
     Raises:
         ValueError: if it does; it names the differences.
     """
-    path = os.path.join(directory, "tokenizer.json")
-    if not os.path.exists(path):
+    file = TokenizerJson.find(directory)
+    if file is None:
         return
-    file = Config.read(path).values
-    _check(path, "bert", lambda: _word_piece(file, tokenizer, config))
-    check_frame(path, "bert", file.get("post_processor"), tokenizer)
+    # In Hugging Face, tokenizer_config.json takes precedence over this file.
+    settings = config.with_defaults(**file.word_piece_settings())
+    lowercase = settings.get("do_lower_case") is not tokenizer.to_lower
+    vocabulary = file.vocabulary != list(tokenizer.get_vocabulary())
+    _raise_if(file.path, [("vocabulary", vocabulary), ("lowercase", lowercase)])
+    check_frame(file.path, "bert", file.values.get("post_processor"), tokenizer)
 
 
 def check_unigram_json(file: TokenizerJson, described: TokenizerJson) -> None:
@@ -41,42 +43,25 @@ def check_unigram_json(file: TokenizerJson, described: TokenizerJson) -> None:
     Raises:
         ValueError: if it has; it names the differences.
     """
-    values, expected = file.values, described.values
-    _check(file.path, described.family, lambda: _unigram(values, expected))
-
-
-def _check(path, family, compare):
+    path = file.path
     try:
-        different = [what for what, differs in compare() if differs]
+        compared = list(_unigram(file.values, described.values))
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise ValueError(
-            f"{path!r} must describe a tokenizer of {family.upper()}. It does not: "
-            f"{error!r}"
+            f"{path!r} must describe a tokenizer of {described.family.upper()}. It "
+            f"does not: {error!r}"
         ) from error
+    _raise_if(path, compared)
+
+
+def _raise_if(path, compared):
+    """Raises naming those of the pairs' things that differ."""
+    different = [what for what, differs in compared if differs]
     if different:
         raise ValueError(
             f"{path!r} must describe the same tokenizer as the vocabulary and "
             f"'tokenizer_config.json'. It has another {', '.join(different)}"
         )
-
-
-def _word_piece(file, tokenizer, config) -> Iterator[tuple[str, bool]]:
-    model, (_, normalizer) = file["model"], composing(file["normalizer"])
-    pieces = {token: index for index, token in enumerate(tokenizer.get_vocabulary())}
-    yield "vocabulary", model["vocab"] != pieces
-    for name, value in (
-        ("type", "WordPiece"),  # Earlier versions lack it.
-        ("unk_token", "[UNK]"),
-        ("continuing_subword_prefix", "##"),
-        ("max_input_chars_per_word", 100),
-    ):
-        yield name, model.get(name, value) != value
-    yield "normalizer", normalizer["type"] != "BertNormalizer"
-    yield "clean_text", normalizer["clean_text"] is not True
-    # In Hugging Face, tokenizer_config.json takes precedence over this file.
-    lowercase = config.get("do_lower_case", normalizer["lowercase"])
-    yield "lowercase", lowercase is not tokenizer.to_lower
-    yield "pre_tokenizer", file["pre_tokenizer"]["type"] != "BertPreTokenizer"
 
 
 def _unigram(file, expected) -> Iterator[tuple[str, bool]]:

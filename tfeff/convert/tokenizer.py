@@ -48,7 +48,6 @@ _VOCABULARIES = {
     "xlnet": ("spiece.model",),
     "roberta": ("vocab.json",),
     "xlm-roberta": (),  # The ids of its SentencePiece model differ.
-    "camembert": (),
 }
 _SENTENCE_PIECE = {
     "albert": keras_hub.tokenizers.AlbertTokenizer,
