@@ -80,7 +80,8 @@ def main(_):
             continue
         append(path, FIELDS, [settings | row for row in rows])
         report(path)
-        print(name, *(line for _, line in summary(rows, settings)), flush=True)
+        for _, cells in summary(rows, settings):
+            print(name, *cells, sep=" | ", flush=True)
     if failures:
         raise SystemExit(f"failed: {', '.join(failures)}")
 
@@ -161,7 +162,7 @@ def best(rows: list[dict[str, str]], contenders) -> dict[str, str] | None:
 
 
 def summary(rows: list[dict[str, str]], settings: dict[str, str]):
-    """For each contender of ours its name and a line of the table of ratios."""
+    """For each contender of ours its name and its cells in the table of ratios."""
     case = CASES[settings["case"]]
     reference = best(rows, case.others)
     for name in case.ours:
@@ -177,7 +178,7 @@ def summary(rows: list[dict[str, str]], settings: dict[str, str]):
             f"≤ {goal}" if goal else "",
             paper or "",
         )
-        yield name, f"| {' | '.join(map(str, cells))} |"
+        yield name, cells
 
 
 def details(rows: list[dict[str, str]]) -> list[str]:
@@ -216,12 +217,10 @@ def report(path: str) -> None:
         f"- the tuned environment: `{environment.description()}`\n",
     ]
     for title, comparisons in sizes.items():
-        lines += [
-            f"## {title}\n",
-            *markdown((*COMPARISON, *COMPARED), ()),
-        ]
+        table = []
         for settings, rows in comparisons:
-            lines += [line for _, line in summary(rows, settings)]
+            table += [cells for _, cells in summary(rows, settings)]
+        lines += [f"## {title}\n", *markdown((*COMPARISON, *COMPARED), table)]
         for settings, rows in comparisons:
             lines.append(f"\n### {', '.join(settings[key] for key in COMPARISON)}\n")
             lines += details(rows)

@@ -30,7 +30,7 @@ import machine
 import peers
 from absl import app, flags
 from attentions import attentions, step
-from costs import seconds, time_rows, warm_up
+from costs import left_out, seconds, time_rows, warm_up
 from long_report import (
     MEMORY_FIELDS,
     PEER,
@@ -155,7 +155,7 @@ def add_times(path: str, case: dict[str, str]) -> None:
         try:
             run = runnable(row)
         except (ImportError, MemoryError) as error:
-            row["left_out"] = f"{type(error).__name__}: {error}"
+            row["left_out"] = left_out(error)
             continue
         programs.append((row, run, warm_up(run)[0]))
     time_rows(programs, FLAGS.rounds)

@@ -54,6 +54,7 @@ def test_precisions_of_a_saved_model_are_those_of_the_page():
         "scale": tasks.Regressor(encoder, scale=2.0),
         "offset": tasks.Regressor(encoder, offset=2.0),
         "SentenceEmbedding": tasks.SentenceEmbedding(encoder),
+        "unit": tasks.SentenceEmbedding(encoder, normalize=True),
         "TokenClassifier": tasks.TokenClassifier(encoder, 3),
     }
     exact = []
@@ -64,9 +65,9 @@ def test_precisions_of_a_saved_model_are_those_of_the_page():
         (dtype,) = {x.dtype.name for x in found.values()}
         assert dtype in ("float32", "bfloat16")
         exact += [name] * (dtype == "float32")
-    assert exact == ["SpanQA", "MultipleChoice", "scale", "offset"]
+    assert exact == ["SpanQA", "MultipleChoice", "scale", "offset", "unit"]
     said = (
-        "Those of `SpanQA`, `MultipleChoice` and a `Regressor` with a scale or an "
-        "offset are float32 there, too."
+        "Those of `SpanQA`, `MultipleChoice`, a `Regressor` with a scale or an offset "
+        "and a `SentenceEmbedding` with `normalize=True` are float32 there, too."
     )
     assert said in " ".join(text_of("docs/EXPORT.md").split())

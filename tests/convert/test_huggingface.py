@@ -422,6 +422,27 @@ def test_a_step_of_a_run_is_written_with_its_heads(kind, tmp_path):
         assert (step / name).read_bytes() == (whole / name).read_bytes()
 
 
+@keras.saving.register_keras_serializable(package="test_huggingface")
+class _WithoutHeads(tfeff.objectives.MaskedLM):
+    """An objective that does not name its head."""
+
+    def heads(self):
+        return {}
+
+
+def test_a_step_whose_heads_have_no_names_is_written_without(tmp_path):
+    run, encoder = tmp_path / "run", Encoder(**TINY)
+    (run / "checkpoints").mkdir(parents=True)
+    tokenizer = tfeff.data.train_tokenizer(["one two three"] * 9, 18, kind="wordpiece")
+    save_run_tokenizer(tokenizer, str(run))
+    model = _WithoutHeads(encoder)
+    model.compile()
+    path = run / "checkpoints" / "step-00000005.keras"
+    tfeff.training.save_checkpoint(model, str(path))
+    written = tfeff.convert.to_huggingface(f"{run}@5", tmp_path / "step")
+    assert (written.model, written.heads) == ("BertModel", ())
+
+
 def test_the_architecture_may_be_chosen(tmp_path):
     encoder = Encoder(**TINY)
     for name in ("electra", "roberta"):

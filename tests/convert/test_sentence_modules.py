@@ -124,6 +124,25 @@ def test_a_prompt_is_told(tmp_path):
         tfeff.convert.load_task(source)
 
 
+def test_prompts_that_do_not_count_are_told(tmp_path):
+    source = source_of(tmp_path, include_prompt=False)
+    with pytest.warns(UserWarning, match="include_prompt=False"):
+        tfeff.convert.load_task(source)
+
+
+def test_the_modules_count_where_the_class_is_unknown(tmp_path):
+    source = source_of(tmp_path)
+    path = source / "config.json"
+    config = json.loads(path.read_text()) | {"architectures": ["BertForContrast"]}
+    path.write_text(json.dumps(config))
+    with pytest.warns(UserWarning, match="no model like BertForContrast"):
+        converted = tfeff.convert.convert(source, tmp_path / "preset")
+    assert type(converted.task) is tfeff.tasks.SentenceEmbedding
+    (source / "modules.json").unlink()
+    with pytest.raises(ValueError, match="no model like BertForContrast"):
+        tfeff.convert.load_task(source)
+
+
 def test_damaged_modules(tmp_path):
     source = source_of(tmp_path)
     (source / "1_Pooling" / "config.json").unlink()

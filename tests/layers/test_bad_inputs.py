@@ -105,7 +105,8 @@ def test_a_kind_of_scores_that_a_layer_has_not_is_named(layer, values):
     for value in values:
         with pytest.raises(ValueError, match="`return_attention_scores` must be True"):
             layer(HIDDEN, return_attention_scores=value)
-    assert len(layer(HIDDEN, return_attention_scores=True)) == 2
+    for value in (True, np.True_):
+        assert len(layer(HIDDEN, return_attention_scores=value)) == 2
 
 
 @pytest.mark.parametrize("built", [(3, 8), (2, 5, 8), (2, 3, 5, 8)])

@@ -83,6 +83,22 @@ def test_a_head_that_is_missing_is_named_at_once(name):
             make(disabled_heads=disabled)
 
 
+@pytest.mark.parametrize("base", [layers.SelfAttention, layers.DynamicConv1D])
+def test_a_subclass_may_have_other_heads(base):
+    class Doubled(base):
+        def __init__(self, num_heads, **kwargs):
+            super().__init__(num_heads, **kwargs)
+            self.times = 2
+
+        @property
+        def output_heads(self):
+            return self.num_heads * self.times
+
+    assert Doubled(2, disabled_heads=[3]).disabled_heads == (3,)
+    with pytest.raises(ValueError, match="`disabled_heads` must "):
+        Doubled(2, disabled_heads=[4]).build((None, None, 8))
+
+
 def test_self_attention_without_two_heads():
     reference = partial(self_attention, num_heads=4, head_mask=[1, 0, 0, 1])
     make = partial(layers.SelfAttention, 4, disabled_heads=[2, 1])

@@ -12,7 +12,7 @@ from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tfeff.data.finetuning.sentence_features import SentenceFeatures
 from tfeff.recipes import EmbedSettings, embed
 from tfeff.recipes.embedding import make_model
-from tfeff.recipes.heads import read_own_pooling
+from tfeff.recipes.heads import own_head_names, read_own_pooling
 
 
 @pytest.fixture
@@ -137,6 +137,8 @@ def test_a_query_at_a_url(folder):
         model.heads()["layerwise_pooler"].arrays().values() for model in (model, made)
     )
     np.testing.assert_array_equal(found, expected)
+    assert read_own_pooling("memory://layerwise") == "layerwise"
+    assert own_head_names("memory://layerwise") == ["layerwise_pooler"]
 
 
 def test_a_pooling_that_is_not_the_presets_is_told(folder, capsys, monkeypatch):
@@ -149,11 +151,11 @@ def test_a_pooling_that_is_not_the_presets_is_told(folder, capsys, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("tfeff.recipes.embedding.make_model", stop)
-    for pooling in ("mean", "cls"):
+    for pooling in ("mean", "cls", "last"):
         with pytest.raises(KeyboardInterrupt):
             embed(settings(run_dir=f"run_{pooling}", pretrained="cls", pooling=pooling))
-        told = "pooling: mean; the embeddings of cls are those of --pooling=cls\n"
-        assert (told in capsys.readouterr().out) is (pooling == "mean")
+        told = f"pooling: {pooling}; the embeddings of cls are those of --pooling=cls\n"
+        assert (told in capsys.readouterr().out) is (pooling != "cls")
 
 
 @pytest.mark.slow
@@ -190,7 +192,7 @@ def test_rows_of_blocks_have_the_full_length(folder, monkeypatch):
             r"`batch_sizes` must be at least 2 .*batch_sizes=\[4, 1\]",
         ),
         (dict(task="SST-2"), "`task` must be a data set of pairs with ratings"),
-        (dict(pooling="layerwise"), "`pooling` must be 'mean' or 'cls' without"),
+        (dict(pooling="layerwise"), "`pooling` must be another than 'layerw"),
         (dict(metric="accuracy"), "`metric` must be one of"),
         (dict(split="test"), "`data` must hold"),
         (dict(split="tset"), "`split` must be one of"),

@@ -265,6 +265,18 @@ def test_the_loss_of_vectors_of_length_one_is_the_same(tokenizer, dtype):
     )
 
 
+@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
+def test_length_one_is_exact_under_a_global_policy(policy, tokenizer):
+    model, before = make_model(), keras.config.dtype_policy()
+    keras.config.set_dtype_policy(policy)
+    try:
+        units = SentenceEmbedding(model.encoder, model.pooling, normalize=True)
+        found = units.embed(TEXTS, tokenizer)
+    finally:
+        keras.config.set_dtype_policy(before)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-6)
+
+
 @pytest.mark.slow
 def test_mixed_precision(tokenizer):
     dataset = features(tokenizer, PAIRS).dataset(4, repeat=False)

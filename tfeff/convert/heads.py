@@ -52,15 +52,18 @@ def find_heads(found: Source, encoder: Encoder, must_be_task: bool = False) -> H
     Raises:
         ValueError: if a fine-tuned model's configuration is damaged, or has no task.
     """
-    task, heads, weights, left_out = None, {}, [], []
+    task, describe, errors = None, {}, []
     try:
         task, describe = _find_task(found, encoder)
-        if task is None:
-            task = find_sentence_embedding(found, encoder)
     except NotKept as error:
-        if must_be_task:
-            raise
-        left_out.append(str(error))
+        errors.append(error)
+    try:
+        task = task or find_sentence_embedding(found, encoder)
+    except NotKept as error:
+        errors.append(error)
+    if task is None and errors and must_be_task:
+        raise errors[0]
+    heads, weights, left_out = {}, [], list(map(str, errors))
     if task is not None:
         heads = task.heads()
         for name, head in heads.items():

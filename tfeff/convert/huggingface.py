@@ -236,9 +236,13 @@ def _parts(source, tokenizer):
             checkpoint_file, _ = run_checkpoint(run_dir, step)
         model = load_checkpoint(checkpoint_file, compile=False)
         model = getattr(model, "student", model)  # Of a distillation.
-        if not isinstance(model, Objective):
+        try:
+            heads = head_arrays(model) if isinstance(model, Objective) else None
+        except TypeError:  # It has weights that are no heads.
+            heads = None
+        if heads is None:
             return encoder, {}, None, tokenizer
-        return encoder, head_arrays(model), task_config(model), tokenizer
+        return encoder, heads, task_config(model), tokenizer
     preset = preset_folder(path)
     # Of a checkpoint without a tokenizer, `tfeff convert` writes the encoder alone.
     present = os.listdir(preset) if os.path.isdir(preset) else []

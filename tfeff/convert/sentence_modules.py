@@ -5,7 +5,7 @@ import warnings
 
 from tfeff.convert.config import Config
 from tfeff.convert.reading import read_json
-from tfeff.convert.sources import MODULES, Source
+from tfeff.convert.sources import MODULES, Source, sentence_configs
 from tfeff.convert.weights import NotKept
 from tfeff.encoders import Encoder
 from tfeff.tasks import SentenceEmbedding
@@ -87,6 +87,12 @@ def _pooling(path):
         names = [name for name, value in config.values.items() if value is True]
         modes = [x.removeprefix(prefix) for x in names if x.startswith(prefix)]
     modes = [modes] if isinstance(modes, str) else modes
+    if config.get("include_prompt", True) is False:
+        warnings.warn(
+            f"{path!r} leaves prompts out of the pooling, include_prompt=False. tfeff "
+            "does not: a text's prompt counts as the text",
+            stacklevel=1,
+        )
     for name, theirs in _POOLINGS.items():
         if len(modes) == 1 and modes[0] in theirs:
             return name
@@ -98,14 +104,9 @@ def _pooling(path):
 
 def _length(folder, encoder):
     """The most tokens of a text, or `None` for as many as the encoder reads."""
-    names = sorted(
-        name
-        for name in os.listdir(folder)
-        if name.startswith("sentence_") and name.endswith("_config.json")
-    )
     length = None
-    if names:
-        config = Config.read(os.path.join(folder, names[0]))
+    for path in sentence_configs(folder)[:1]:
+        config = Config.read(path)
         if config.get("max_seq_length", None) is not None:
             length = config.integer("max_seq_length")
     path = os.path.join(folder, "tokenizer_config.json")

@@ -136,6 +136,15 @@ def module_folder(directory: str) -> str:
     return found[0]
 
 
+def sentence_configs(directory: str) -> list[str]:
+    """The files, such as `sentence_bert_config.json`, of a Transformer's settings."""
+    return [
+        os.path.join(directory, name)
+        for name in sorted(os.listdir(directory))
+        if name.startswith("sentence_") and name.endswith("_config.json")
+    ]
+
+
 def _refuse(directory: str, files: Sequence[str], on_hub: bool) -> NoReturn:
     """Raises an error that says why a folder holds no checkpoint that tfeff reads."""
     pickles = [name for name in files if name.endswith(_PICKLES)]

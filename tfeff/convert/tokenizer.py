@@ -13,6 +13,7 @@ from tfeff.convert.reading import read_bytes, read_json, read_text
 from tfeff.convert.same_ids import check_same_ids
 from tfeff.convert.same_settings import check_unigram_json, check_word_piece_json
 from tfeff.convert.sentencepiece_json import described_model
+from tfeff.convert.sources import sentence_configs
 from tfeff.convert.unigram_model import sentence_piece_model
 from tfeff.data.text.bert_tokenizer import BertTokenizer
 from tfeff.data.text.roberta_tokenizer import RobertaTokenizer
@@ -116,10 +117,8 @@ def make_tokenizer(
         check_word_piece_json(directory, tokenizer, settings)
     if file is not None:
         _check_ids(file, family, tokenizer)
-    for name in sorted(os.listdir(directory)):
-        # Files of sentence-transformers, such as sentence_bert_config.json.
-        if name.startswith("sentence_") and name.endswith("_config.json"):
-            _settings(directory, name).only("do_lower_case", False, default=False)
+    for path in sentence_configs(directory):
+        Config.read(path).only("do_lower_case", False, default=False)
     config.warn_of_others(harmless.TOKENIZER)
     return tokenizer
 

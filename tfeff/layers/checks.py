@@ -97,7 +97,7 @@ def check_return_scores(layer, value) -> None:
     """Raises unless a call of the layer can return these scores."""
     before = layer.has_softmax_scores
     is_before = before and isinstance(value, str) and value == "scores"
-    if not isinstance(value, bool) and not is_before:
+    if type(value).__name__ not in ("bool", "bool_") and not is_before:
         kinds = "True, False or 'scores'" if before else "True or False"
         raise ValueError(
             f"`return_attention_scores` must be {kinds} for a {type(layer).__name__}. "

@@ -51,12 +51,14 @@ class Convolution(Attention):
         self.kernel_size = check_kernel_size(kernel_size)
         self.mask_conv = check_bool("mask_conv", mask_conv)
         self.reads_padding = not self.mask_conv
-        check_disabled_heads(self.disabled_heads, self.output_heads)
+        if type(self).output_heads is Attention.output_heads:
+            check_disabled_heads(self.disabled_heads, self.num_heads)
 
     def build(self, hidden_shape):
         self.input_dim = check_hidden("hidden", hidden_shape)
         hidden_dim = hidden_shape[-1]
         check_divides("num_heads", self.num_heads, hidden_dim)
+        check_disabled_heads(self.disabled_heads, self.output_heads)
         self.add_dense("output", hidden_dim, hidden_dim)
         self.build_heads(hidden_dim, hidden_dim)
 

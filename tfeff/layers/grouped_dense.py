@@ -28,8 +28,8 @@ class GroupedDense(Layer):
         units: integer, size of the output; a multiple of `num_groups`.
         num_groups: integer `G`, which divides the size of the input, too.
         activation: activation function `g`, by name or callable; `None` for none.
-        kernel_initializer: initializer of the kernel `[G, D / G, units / G]`; one that
-            scales by the numbers of inputs and outputs scales by those of a group.
+        kernel_initializer: initializer of the kernel `[G, D / G, units / G]`; Keras'
+            `VarianceScaling` and its kind scale by the inputs and outputs of a group.
         bias_initializer: initializer of the bias.
         **kwargs: arguments of `keras.layers.Layer`, such as `name` and `dtype`.
 

@@ -27,10 +27,12 @@ def own_initializer(initializer):
 
 
 def initializer_by_group(initializer):
-    """A function that draws kernels `[G, in, out]`, each group's as if it were alone.
+    """A function that draws kernels `[G, in, out]`, by the sizes of a group.
 
     Keras counts groups as the taps of a convolution, `G` times as many inputs and
-    outputs as a group has, by whose number `glorot_uniform` and its kind scale.
+    outputs as a group has, by whose number `glorot_uniform` and its kind
+    (`keras.initializers.VarianceScaling`) scale. Others draw as they do for any weight
+    of this shape.
     """
     own = own_initializer(initializer)
     scales = isinstance(own, keras.initializers.VarianceScaling)

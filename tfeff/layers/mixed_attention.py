@@ -123,7 +123,8 @@ class MixedAttention(SelfAttention):
                 f"`head_ratio` must {expected}. "
                 f"Received: head_ratio={head_ratio}, num_heads={num_heads}"
             )
-        check_disabled_heads(self.disabled_heads, self.output_heads)
+        if type(self).output_heads is MixedAttention.output_heads:
+            check_disabled_heads(self.disabled_heads, self.output_heads)
 
     @property
     def output_heads(self) -> int:
@@ -135,6 +136,7 @@ class MixedAttention(SelfAttention):
         self.input_dim = check_hidden("hidden", hidden_shape)
         hidden_dim = hidden_shape[-1]
         check_divides("num_heads", self.num_heads, hidden_dim)
+        check_disabled_heads(self.disabled_heads, self.output_heads)
         value_dim = hidden_dim // self.num_heads * self.reduced_heads
         self.context_dim = hidden_dim // self.num_heads * self.output_heads
         for name in ("query", "key", "value"):

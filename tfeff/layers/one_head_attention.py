@@ -55,7 +55,8 @@ class OneHeadAttention(Partitioned, ScoredAttention):
         partition_bias: whether the scores get the bias `B`.
         partition_value: whether the partition embeddings add to the values.
         layer_index: integer, the layer's index in its stack, from 0. Each layer of a
-            stack must be given its own: it has another partition.
+            stack of your own must be given its own: it has another partition, unless
+            it has `boundaries`.
         num_layers: integer, the number of layers of the stack.
         boundaries: `None` for the Bernstein partition, or the `num_parts - 1`
             inner boundaries of a hard one.

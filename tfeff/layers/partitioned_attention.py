@@ -21,7 +21,8 @@ class PartitionedAttention(Partitioned, SelfAttention):
         num_heads: integer, heads and parts, even (unless `boundaries` or a `partition`
             are given); divides the hidden size.
         layer_index: integer, the layer's index in its stack, from 0. Each layer of a
-            stack must be given its own: it has another partition.
+            stack of your own must be given its own: it has another partition, unless
+            it has `boundaries`.
         num_layers: integer, the number of layers of the stack.
         boundaries: `None` for the Bernstein partition, or the `num_heads - 1`
             inner boundaries of a hard one.

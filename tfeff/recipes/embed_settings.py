@@ -57,7 +57,7 @@ class EmbedSettings(TuningSettings):
     pooling: str = setting(
         "What of a text's hidden states is its embedding.",
         "mean",
-        choices=("mean", "cls", "layerwise"),
+        choices=("mean", "cls", "last", "layerwise"),
     )
     temperature: float = setting(
         "Cosines are divided by it in the loss.", 0.05, above=0.0

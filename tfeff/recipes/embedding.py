@@ -145,7 +145,7 @@ def embed(
             check_contrast(settings, examples, encoder)
         elif settings.pooling == "layerwise" and not _query(settings):
             raise ValueError(
-                "`pooling` must be 'mean' or 'cls' without `examples` where "
+                "`pooling` must be another than 'layerwise' without `examples` where "
                 "`pretrained` has no layerwise pooling, which would be random. "
                 f"Received: pooling='layerwise', pretrained={settings.pretrained!r}"
             )

@@ -11,16 +11,16 @@ import tensorflow as tf
 
 import tfeff
 from tfeff.data.cache.finishing import NoText
-from tfeff.encoders.preset_heads import head_names
 from tfeff.recipes.corpora import corpus
 from tfeff.recipes.evaluate_settings import EvaluateSettings
+from tfeff.recipes.heads import own_head_names
 from tfeff.recipes.pretrain_settings import PretrainSettings
 from tfeff.recipes.pretraining import objective, token_loss
 from tfeff.recipes.runs import read_config, recipe_running, upgraded
 from tfeff.recipes.settings import check_settings
 from tfeff.recipes.stack_settings import StackSettings
 from tfeff.storage.arguments import check_replaceable
-from tfeff.tasks.pretrained import find_preset, split_step
+from tfeff.tasks.pretrained import split_step
 from tfeff.tasks.run_tokenizer import load_run_tokenizer
 from tfeff.training.checkpoints import run_checkpoint
 from tfeff.training.grid import metrics_json
@@ -167,7 +167,7 @@ def _subject(settings):
 
 def _subject_of_preset(settings):
     with named_as(path="pretrained"):
-        names = head_names(find_preset(settings.pretrained))
+        names = own_head_names(settings.pretrained)
     name = next((name for name in _OF_PRESETS if name in names), None)
     if name is None:
         raise ValueError(

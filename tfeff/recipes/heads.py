@@ -98,6 +98,13 @@ def read_own_head(pretrained: str, name: str) -> dict[str, np.ndarray] | None:
     return read_head(preset, name) if name in head_names(preset) else None
 
 
+@paths(pretrained=READ_MODEL)
+def own_head_names(pretrained: str) -> list[str]:
+    """The names of a preset's heads."""
+    return head_names(find_preset(pretrained))
+
+
+@paths(pretrained=READ_MODEL)
 def read_own_pooling(pretrained: str) -> str | None:
     """The pooling of a preset's sentence embeddings; `None` where it has none."""
     run_dir, step = split_step(pretrained)

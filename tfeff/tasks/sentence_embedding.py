@@ -61,7 +61,7 @@ class SentenceEmbedding(Task):
             `token_ids`, `segment_ids`, `padding_mask` (1 = real token).
 
     Returns:
-        Embeddings `[B, N, D]`, of any length.
+        Embeddings `[B, N, D]`, of any length, or of 1 with `normalize=True`.
 
     Raises:
         TypeError: if `encoder` is not a `tfeff.encoders.Encoder`.
@@ -104,7 +104,8 @@ class SentenceEmbedding(Task):
         pool = _make_pooling(encoder, pooling, normalize)
         inputs, rows = grouped_inputs()
         vectors = pool(rows, encoder(rows))
-        outputs = Group(name="group")([vectors, inputs["token_ids"]])
+        group = Group(name="group", dtype="float32" if normalize else None)
+        outputs = group([vectors, inputs["token_ids"]])
         super().__init__(encoder, inputs, outputs, **kwargs)
         self.pooling = pooling
         self.temperature = temperature
