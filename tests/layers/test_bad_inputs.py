@@ -96,7 +96,7 @@ def test_a_ragged_tensor_is_named(name):
 @pytest.mark.parametrize(
     "layer, values",
     [
-        (layers.SelfAttention(2), ("score", "probabilities", 2, None, [True])),
+        (layers.SelfAttention(2), ("score", "probabilities")),
         (layers.OneHeadAttention(4), ("scores",)),
         (layers.DynamicConv1D(2), ("scores", "kernels")),
     ],

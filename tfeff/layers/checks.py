@@ -93,16 +93,19 @@ def check_head_mask(name: str, head_mask, num_heads: int) -> None:
         )
 
 
-def check_return_scores(layer, value) -> None:
-    """Raises unless a call of the layer can return these scores."""
+def check_return_scores(layer, value) -> bool | str:
+    """Returns whether a call returns scores, or `"scores"` where the layer has these.
+
+    Keras makes tensors of NumPy's bools.
+    """
     before = layer.has_softmax_scores
-    is_before = before and isinstance(value, str) and value == "scores"
-    if type(value).__name__ not in ("bool", "bool_") and not is_before:
+    if isinstance(value, str) and not (before and value == "scores"):
         kinds = "True, False or 'scores'" if before else "True or False"
         raise ValueError(
             f"`return_attention_scores` must be {kinds} for a {type(layer).__name__}. "
             f"Received: return_attention_scores={value!r}"
         )
+    return value if isinstance(value, str) else bool(value)
 
 
 def check_layer_seed(seed) -> int | None:

@@ -81,14 +81,14 @@ class Convolution(Attention):
         mask=None,
     ):
         check_hidden("hidden", hidden.shape, self.input_dim)
-        check_return_scores(self, return_attention_scores)
+        returned = check_return_scores(self, return_attention_scores)
         visible = visible_keys(padding_mask, hidden, mask)
         if not self.mask_conv:
             visible = None
         context, kernels = self.convolve(hidden, visible, training)
         context = self.mask_heads(functional.merge_heads(context), head_mask)
         output = self.project_output(context)
-        if not return_attention_scores:
+        if not returned:
             return output
         batch, length, _ = ops.shape(hidden)
         shape = (batch, length, self.num_heads, self.kernel_size)

@@ -148,7 +148,7 @@ class ScoredAttention(Attention):
         mask=None,
     ):
         check_hidden("hidden", hidden.shape, self.input_dim)
-        check_return_scores(self, return_attention_scores)
+        returned = check_return_scores(self, return_attention_scores)
         inputs = AttentionInputs(
             hidden,
             hidden,
@@ -159,8 +159,8 @@ class ScoredAttention(Attention):
             recompute=recompute,
             head_mask=head_mask,
         )
-        output, scores = self.attend_sequence(inputs, return_attention_scores)
-        return (output, scores) if return_attention_scores else output
+        output, scores = self.attend_sequence(inputs, returned)
+        return (output, scores) if returned else output
 
     def attend_sequence(self, inputs: AttentionInputs, return_scores):
         """As `attend`, for all positions of a sequence under a padding mask."""
