@@ -251,6 +251,7 @@ def test_vectors_of_length_one_and_the_length_of_texts(tokenizer, tmp_path):
         SentenceEmbedding(model.encoder, sequence_length=2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "mixed_float16"])
 def test_the_loss_of_vectors_of_length_one_is_the_same(tokenizer, dtype):
     dataset = features(tokenizer, PAIRS).dataset(4, repeat=False)
