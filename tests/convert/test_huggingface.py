@@ -392,6 +392,15 @@ def test_heads_that_are_left_out_are_named(tmp_path):
     assert (written.model, written.heads) == ("BertForMaskedLM", ("masked_lm",))
 
 
+def save_step(model, run, tokenizer):
+    """Saves a model as step 5 of a run with this tokenizer."""
+    (run / "checkpoints").mkdir(parents=True)
+    save_run_tokenizer(tokenizer, str(run))
+    model.compile()
+    path = run / "checkpoints" / "step-00000005.keras"
+    tfeff.training.save_checkpoint(model, str(path))
+
+
 @pytest.mark.parametrize(
     "kind",
     [
@@ -402,18 +411,14 @@ def test_heads_that_are_left_out_are_named(tmp_path):
 )
 def test_a_step_of_a_run_is_written_with_its_heads(kind, tmp_path):
     run, encoder = tmp_path / "run", Encoder(**TINY)
-    (run / "checkpoints").mkdir(parents=True)
     tokenizer = tfeff.data.train_tokenizer(["one two three"] * 9, 18, kind="wordpiece")
-    save_run_tokenizer(tokenizer, str(run))
     model = trained = tfeff.objectives.MaskedLM(encoder)
     if kind != "objective":
         model = trained = tfeff.tasks.Classifier(encoder, 2)
     if kind == "distillation":
         teacher = tfeff.tasks.Classifier(Encoder(**TINY), 2)
         trained = tfeff.objectives.Distillation(model, teacher, prediction=True)
-    trained.compile()
-    path = run / "checkpoints" / "step-00000005.keras"
-    tfeff.training.save_checkpoint(trained, str(path))
+    save_step(trained, run, tokenizer)
     step, whole = tmp_path / "step", tmp_path / "whole"
     written = tfeff.convert.to_huggingface(f"{run}@5", step)
     assert written == tfeff.convert.to_huggingface(model, whole, tokenizer)
@@ -431,14 +436,9 @@ class _WithoutHeads(tfeff.objectives.MaskedLM):
 
 
 def test_a_step_whose_heads_have_no_names_is_written_without(tmp_path):
-    run, encoder = tmp_path / "run", Encoder(**TINY)
-    (run / "checkpoints").mkdir(parents=True)
+    run = tmp_path / "run"
     tokenizer = tfeff.data.train_tokenizer(["one two three"] * 9, 18, kind="wordpiece")
-    save_run_tokenizer(tokenizer, str(run))
-    model = _WithoutHeads(encoder)
-    model.compile()
-    path = run / "checkpoints" / "step-00000005.keras"
-    tfeff.training.save_checkpoint(model, str(path))
+    save_step(_WithoutHeads(Encoder(**TINY)), run, tokenizer)
     written = tfeff.convert.to_huggingface(f"{run}@5", tmp_path / "step")
     assert (written.model, written.heads) == ("BertModel", ())
 

@@ -29,10 +29,10 @@ from tfeff.tasks.pretrained import (
     find_preset,
     head_arrays,
     load_pretrained,
+    read_step,
     split_step,
     task_config,
 )
-from tfeff.training.checkpoints import load_checkpoint, run_checkpoint
 from tfeff.utils.checks import check_choice, check_path
 from tfeff.utils.files import atomic_folder, check_new_path
 from tfeff.utils.naming import named_as
@@ -232,9 +232,8 @@ def _parts(source, tokenizer):
     run_dir, step = split_step(path)
     if step is not None:
         with named_as(path="source", step="source"):
-            encoder, tokenizer = load_pretrained(path, dtype="float32")
-            checkpoint_file, _ = run_checkpoint(run_dir, step)
-        model = load_checkpoint(checkpoint_file, compile=False)
+            model, encoder, tokenizer = read_step(run_dir, step, {"dtype": "float32"})
+            check_vocabulary("path", tokenizer, encoder)
         model = getattr(model, "student", model)  # Of a distillation.
         try:
             heads = head_arrays(model) if isinstance(model, Objective) else None

@@ -215,7 +215,7 @@ def load_pretrained(
     if step is None:
         encoder, tokenizer = _read_preset(folder, overrides)
     else:
-        encoder, tokenizer = _read_step(folder, step, overrides)
+        _, encoder, tokenizer = read_step(folder, step, overrides)
     check_vocabulary("path", tokenizer, encoder)
     if swap_positions is not None:
         with _fitting(path, swap_positions=swap_positions):
@@ -254,10 +254,11 @@ def _read_preset(path, overrides):
     return encoder, tokenizer
 
 
-def _read_step(run_dir, step, overrides):
-    """The encoder of a run's checkpoint, and the run's tokenizer."""
+def read_step(run_dir, step, overrides):
+    """The model of a run's checkpoint, its encoder anew, and the run's tokenizer."""
     checkpoint, _ = run_checkpoint(run_dir, step)
-    saved = getattr(load_checkpoint(checkpoint, compile=False), "encoder", None)
+    model = load_checkpoint(checkpoint, compile=False)
+    saved = getattr(model, "encoder", None)
     if not isinstance(saved, Encoder):
         raise ValueError(
             "`path` must be a step of a run that pretrains an encoder. "
@@ -265,7 +266,7 @@ def _read_step(run_dir, step, overrides):
         )
     encoder = Encoder.from_config({**saved.get_config(), **overrides})
     encoder.set_weights(saved.get_weights())
-    return encoder, load_run_tokenizer(run_dir)
+    return model, encoder, load_run_tokenizer(run_dir)
 
 
 @paths(path=READ_MODEL)

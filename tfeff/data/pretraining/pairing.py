@@ -134,13 +134,11 @@ def make_pairs(
 class _Text(NamedTuple):
     """The text of each row, and the places, `[B, T − 1]` bool, where it may be cut."""
 
-    tokens: (
-        tf.Tensor
-    )  # [B, T − 1]: those behind [CLS], of which those after it count not
+    # [B, T − 1]: those behind [CLS], of which those after the text count not
+    tokens: tf.Tensor
     size: tf.Tensor  # [B, 1], 0 in a row of padding
-    is_whole: (
-        tf.Tensor
-    )  # [B, 1]: it leaves room in its row; others may go on in the next
+    # [B, 1]: it leaves room in its row; others may go on in the next
+    is_whole: tf.Tensor
     begins: tf.Tensor  # [B, 1]: it begins its document
     words: tf.Tensor  # before each word, also behind the text
     sentences: tf.Tensor | None  # between two sentences; None if that is not known
