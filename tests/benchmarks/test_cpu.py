@@ -87,12 +87,13 @@ def test_summary_takes_the_better_of_each_side(cpu):
         row("model_garden:bert", "", "", "ImportError: no | such"),
         row("hugging_face:bert", "eager", "5 5"),
     ]
-    lines = dict(cpu["summary"](rows, SETTINGS))
-    assert lines["tfeff:bert_base"] == (
-        "| bert | train | float32 | 8 | tfeff:bert_base, XLA | keras_hub:bert, default "
-        "| 0.500 (0.500–0.500) | ≤ 0.95 |  |"
+    cells = dict(cpu["summary"](rows, SETTINGS))
+    assert cells["tfeff:bert_base"] == (
+        *("bert", "train", "float32", "8"),
+        *("tfeff:bert_base, XLA", "keras_hub:bert, default"),
+        *("0.500 (0.500–0.500)", "≤ 0.95", ""),
     )
-    assert "| 1.500 (1.500–1.500) | ≤ 0.82 |  |" in lines["tfeff:shatter_base"]
+    assert cells["tfeff:shatter_base"][-3:] == ("1.500 (1.500–1.500)", "≤ 0.82", "")
     assert cpu["details"](rows)[-2:] == [
         "| model_garden:bert |  | 7 |  | ImportError: no \\| such |",
         "| hugging_face:bert | eager | 7 | 5000.0 (5000.0–5000.0) |  |",
