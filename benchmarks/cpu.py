@@ -191,7 +191,7 @@ def details(rows: list[dict[str, str]]) -> list[str]:
             row["mode"],
             row["parameters"],
             spread(times, 1) if times else "",
-            row["left_out"].replace("|", "\\|"),
+            row["left_out"],
         )
         lines.append(cells)
     return markdown(("contender", "run", "parameters", "ms", "left out"), lines)

@@ -202,7 +202,7 @@ def table(rows: list[dict[str, str]]) -> list[str]:
             row["contender"],
             row["mode"],
             spread(times, 2) if times else "",
-            row["left_out"].replace("|", "\\|"),
+            row["left_out"],
         )
         lines.append(cells)
     head = ("contender", "run by", "ms", "left out")

@@ -295,7 +295,7 @@ def table(rows: list[dict[str, str]]) -> list[str]:
             row["same"],
             spread(times, 2) if times else "",
             spread(ratios(row, before), 3) if has_ratio else "",
-            row["left_out"].replace("|", "\\|"),
+            row["left_out"],
         )
         lines.append(cells)
     return markdown(head, lines)

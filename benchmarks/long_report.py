@@ -118,7 +118,7 @@ def time_table(rows, task: str) -> list[str]:
             cells = [contender, length, way]
             cells.append(milliseconds(row))
             cells += [ratio(row, made.get(reference)) for reference in references]
-            cells.append(row["left_out"].replace("|", "\\|"))
+            cells.append(row["left_out"])
             lines.append(cells)
     notes = dict.fromkeys(row["note"] for row in rows if row["note"])
     table = markdown(head, lines)

@@ -27,10 +27,11 @@ def markdown(head, rows) -> list[str]:
 
     Args:
         head: the names of its columns, of which the first may be empty.
-        rows: each the values of a row, in their order.
+        rows: each the values of a row, in their order; a bar in one is escaped.
     """
     names = f"| {' | '.join(map(str, head)).lstrip()} |"
-    lines = [f"| {' | '.join(map(str, row))} |" for row in rows]
+    cells = ([str(value).replace("|", r"\|") for value in row] for row in rows)
+    lines = [f"| {' | '.join(row)} |" for row in cells]
     return [names, "|---" * len(head) + "|", *lines]
 
 

@@ -133,10 +133,7 @@ def report(rows, misses):
         "",
         "## Misses",
         "",
-        *markdown(
-            ("file", "question", "gold", "became", "reason"),
-            [[str(cell).replace("|", r"\|") for cell in miss] for miss in misses],
-        ),
+        *markdown(("file", "question", "gold", "became", "reason"), misses),
     ]
     return "\n".join(lines if misses else [*lines[:-2], "None."]) + "\n"
 

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import environment
+import machine
 
 from evidence.cells import Cell
 from evidence.places import Places
@@ -79,7 +80,8 @@ def do_one(cell: Cell, places: Places, folder: str, core: int | None) -> None:
         return
     watch_parent(f"{folder}.seconds")
     yield_to_others(core)
-    outcome = work.perform(cell, places.context(), folder)
+    commit = machine.commit()  # Of the code as this process has read it.
+    outcome = work.perform(cell, places.context(), folder) | {"commit": commit}
     with atomic_file(f"{folder}.json") as new:
         Path(new).write_text(json.dumps(outcome), encoding="utf-8")
 

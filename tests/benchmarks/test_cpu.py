@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -71,8 +72,11 @@ def test_rounds_run_every_step_once(load):
 def test_rows_have_their_times_or_the_reason_why_not(load):
     costs = load("costs.py")
     rows = [{}, {}]
-    costs["time_rows"]([(row, int, 2) for row in rows], rounds=3)
-    assert [len(costs["seconds"](row)) for row in rows] == [3, 3]
+    steps = (lambda: time.sleep(0.01), int)
+    costs["time_rows"]([(row, step, 2) for row, step in zip(rows, steps)], rounds=3)
+    slow, fast = map(costs["seconds"], rows)
+    assert len(slow) == len(fast) == 3
+    assert min(slow) >= 0.01 > min(fast)
     assert costs["left_out"](OSError("a\nb")) == "OSError: a"
     assert costs["left_out"](ValueError()) == "ValueError: "
 
