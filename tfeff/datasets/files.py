@@ -38,8 +38,9 @@ def first_file(folder: str, *names: str) -> str:
 def lines(path: str | os.PathLike) -> Iterator[tuple[int, str]]:
     """Yields the number, from 1, and the text of each line that is not blank.
 
-    Only a line feed, or carriage return and line feed, ends a line; other characters
-    that Unicode counts as line breaks are text. `.gz` files are decompressed.
+    Only a line feed, or carriage return and line feed, ends a line, or in a file
+    without a line feed a carriage return; other characters that Unicode counts as line
+    breaks are text. `.gz` files are decompressed.
     """
     return ((number, line) for number, line in numbered_lines(path) if line.strip())
 
@@ -47,7 +48,9 @@ def lines(path: str | os.PathLike) -> Iterator[tuple[int, str]]:
 def numbered_lines(path: str | os.PathLike) -> Iterator[tuple[int, str]]:
     """As `lines`, with blank lines; a file of nothing else is an error."""
     found = False
-    for number, raw in enumerate(_bytes(path).split(b"\n"), start=1):
+    content = _bytes(path)
+    end = b"\n" if b"\n" in content else b"\r"
+    for number, raw in enumerate(content.split(end), start=1):
         try:
             line = raw.removesuffix(b"\r").decode("utf-8")
         except UnicodeDecodeError as error:
