@@ -32,6 +32,14 @@ def test_columns_and_sentences(tmp_path, separator):
     assert examples.ids == ("0", "1")
 
 
+def test_carriage_returns_end_lines_where_no_line_feed_does(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"Ada\tB-PER\rwrote\tO\r\ryes\tO\r")
+    assert read_conll(path, NAMES).words == (("Ada", "wrote"), ("yes",))
+    path.write_bytes(b"A\rda\tO\n")
+    assert read_conll(path, NAMES).words == (("A\rda",),)
+
+
 def test_a_mark_of_a_document_ends_a_sentence(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("Ada B-PER\n-DOCSTART- O\nL. B-PER\n")
@@ -150,7 +158,8 @@ def test_splits(tmp_path):
     assert dataset.label_names == NAMES
     words = [f"word{number}" for number in range(30)]
     (tmp_path / "train.txt").write_text("\n\n".join(f"{word} O" for word in words))
-    train, dev = (dataset.read(split, tmp_path) for split in ("train", "dev"))
+    with pytest.warns(UserWarning, match=r"tenth sentence of .*train\.txt is set aside"):
+        train, dev = (dataset.read(split, tmp_path) for split in ("train", "dev"))
     assert [row[0] for row in dev.words] == words[9::10]
     assert sorted(train.words + dev.words) == sorted((word,) for word in words)
     folder = tmp_path / "Birds"
@@ -165,6 +174,19 @@ def test_splits(tmp_path):
     assert dataset.read("test", tmp_path).labels is None
     (folder / "dev.tsv").rename(tmp_path / "dev.tsv")
     assert dataset.read("dev", tmp_path).words == dev.words
+
+
+@pytest.mark.parametrize("stem", ["valid", "validation", "val", "devel"])
+def test_other_names_of_dev(tmp_path, stem):
+    dataset = conll_dataset("Birds", ("PER", "LOC"))
+    (tmp_path / "train.txt").write_text("word O\n\n" * 30)
+    (tmp_path / f"{stem}.conll").write_text("one B-PER\n")
+    assert dataset.read("dev", tmp_path).words == (("one",),)
+    assert len(dataset.read("train", tmp_path)) == 30
+    (tmp_path / "dev.txt").write_text("two O\n")
+    for split in ("train", "dev"):
+        with pytest.raises(ValueError, match=rf"one file of dev\..*{stem}\.conll"):
+            dataset.read(split, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["word_column", "label_column"])

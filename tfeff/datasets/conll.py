@@ -3,8 +3,9 @@
 A line has a word and its label, with columns between them that are not read; a blank
 line ends a sentence. Labels mark phrases: `B-PER` begins one, `I-PER` goes on with it,
 `O` is outside of all. The files are `folder/split.txt`, `.tsv`, `.conll` or `.iob2`, or
-the same in `folder/name/`, if there is one. Where there is no file of the split `dev`,
-as CoNLL-2000 has none, every tenth sentence of `train` is `dev` instead.
+the same in `folder/name/`, if there is one; that of the split `dev` may be called
+`valid`, `validation`, `val` or `devel` instead. Where there is no such file, as
+CoNLL-2000 has none, every tenth sentence of `train` is `dev`, and a warning says so.
 
 The metrics are those of CoNLL's official script, computed by seqeval: F1, precision and
 recall of whole phrases, and the accuracy of words. Predictions are written as words and
@@ -18,6 +19,7 @@ Reference:
 """
 
 import functools
+import itertools
 import math
 import os
 import re
@@ -47,6 +49,7 @@ from tfeff.utils.checks import (
 _SUFFIXES = (".txt", ".tsv", ".conll", ".iob2")
 _METRICS = ("f1", "precision", "recall", "accuracy")
 _DOCUMENT = "-DOCSTART-"
+_DEV_NAMES = ("dev", "valid", "validation", "val", "devel")
 _DEV_EVERY = 10
 # First cells of CoNLL-U's comments, of words that are several, and of left-out ones.
 _EXTRA = re.compile(r"#|\d+[-.]\d+$")
@@ -167,8 +170,9 @@ def conll_dataset(
     The labels are `O`, and `B-` and `I-` of each type, or `label_names`. Of labels that
     are not of phrases, such as parts of speech, the metric is the accuracy alone. A
     split whose name begins with "test", be it that of any file, such as `test_new.txt`,
-    may lack the labels. Where there is no file of
-    `dev`, it is every tenth sentence of `train`.
+    may lack the labels. The file of `dev` may be called `valid`, `validation`, `val` or
+    `devel`. Where there is none, `dev` is every tenth sentence of `train`, which is
+    warned of.
 
     Args:
         name: the name of the data set, and of its folder if the files lie in one.
@@ -214,8 +218,7 @@ def conll_dataset(
             check_choice("metric_names", metric, fitting)
 
     def read(split, folder):
-        dev = _find(folder, name, "dev")
-        part = dev is None and split in ("train", "dev")
+        part = split in ("train", "dev") and _find(folder, name, "dev") is None
         path = _find(folder, name, "train" if part else split)
         if path is None:
             raise ValueError(
@@ -233,6 +236,11 @@ def conll_dataset(
             )
         if not part:
             return examples
+        warnings.warn(
+            f"every tenth sentence of {path} is set aside as `dev`, of which there is "
+            f"no file: {' or '.join(_DEV_NAMES)}, with {' or '.join(_SUFFIXES)}",
+            stacklevel=1,
+        )
         tenths = range(_DEV_EVERY - 1, len(examples), _DEV_EVERY)
         others = [row for row in range(len(examples)) if row not in tenths]
         return chosen(examples, tenths if split == "dev" else others)
@@ -420,8 +428,13 @@ def _find(folder, name, split):
     """The path of a split's file, or None."""
     own = os.path.join(folder, name)
     parent = own if os.path.isdir(own) else folder
-    paths = (os.path.join(parent, f"{split}{suffix}") for suffix in _SUFFIXES)
-    return next(filter(os.path.isfile, paths), None)
+    found = []
+    for stem in _DEV_NAMES if split == "dev" else (split,):
+        paths = (os.path.join(parent, f"{stem}{suffix}") for suffix in _SUFFIXES)
+        found += itertools.islice(filter(os.path.isfile, paths), 1)
+    if len(found) > 1:
+        raise ValueError(f"`folder` must hold one file of {split}. Received: {found}")
+    return found[0] if found else None
 
 
 def _write(name, split, examples, predictions, folder):
