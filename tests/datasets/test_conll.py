@@ -53,6 +53,16 @@ def test_words_may_have_any_characters_but_tabs(tmp_path):
     assert read_conll(path, NAMES).words == (tuple(words),)
 
 
+def test_words_may_have_white_space_but_spaces(tmp_path):
+    path = tmp_path / "a.txt"
+    words = ["10\xa0000", "a\u3000b", "\x85", "c"]
+    path.write_text("".join(f" {word}  O \n" for word in words), encoding="utf-8")
+    assert read_conll(path, NAMES).words == (tuple(words),)
+    path.write_text("a\n\xa0\nb\n", encoding="utf-8")
+    (sentence,) = read_conll(path, NAMES, label_optional=True).words
+    assert sentence == ("a", "\xa0", "b")
+
+
 def test_other_columns(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("1 Ada B-PER _\n2 ran O _\n")
@@ -83,12 +93,12 @@ def test_lines_of_conll_u_that_are_no_words_are_left_out(tmp_path):
     assert lists(examples) == [[0, 0, 0], [1]]
 
 
-@pytest.mark.parametrize("start", [0, 1])
+@pytest.mark.parametrize("start", [0, 1, 5])
 @pytest.mark.parametrize("word_column", [0, -4])
 def test_numbers_are_no_words(tmp_path, start, word_column):
     path = tmp_path / "a.txt"
     sentence = [f"{start} Ada _ B-PER\n", f"{start + 1} ran _ O\n", "\n"]
-    path.write_text("".join([*sentence, *sentence[::2], *sentence]))
+    path.write_text("".join([*sentence, *sentence[::2], "1 Ada _ O\n2 ran _ O\n"]))
     with pytest.raises(
         ValueError, match=r"`word_column` must be .*, such as 1, for .*a\.txt, whose c"
     ):
@@ -100,6 +110,8 @@ def test_words_may_be_numbers(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("1 CD O\n2 CD O\n\n1-2 CD O\nAda NNP B-PER\n# SYM O\n")
     assert read_conll(path, NAMES).words == (("1", "2"), ("1-2", "Ada", "#"))
+    path.write_text("1 CD O\n2 CD O\n\n5 CD O\n7 CD O\n")
+    assert read_conll(path, NAMES).words == (("1", "2"), ("5", "7"))
     path.write_text("1 CD O\n\n1 CD O\n")  # Each is alone.
     assert read_conll(path, NAMES).words == (("1",), ("1",))
     path.write_text("1 O\n2 O\n")  # There is no column of other words.

@@ -51,6 +51,7 @@ _METRICS = ("f1", "precision", "recall", "accuracy")
 _DOCUMENT = "-DOCSTART-"
 _DEV_NAMES = ("dev", "valid", "validation", "val", "devel")
 _DEV_EVERY = 10
+_BLANKS = " \t"  # Other white space, such as no-break spaces, is of words.
 # First cells of CoNLL-U's comments, of words that are several, and of left-out ones.
 _EXTRA = re.compile(r"#|\d+[-.]\d+$")
 
@@ -65,10 +66,10 @@ def read_conll(
 ) -> TokenExamples:
     """Reads sentences of labelled words.
 
-    Columns are separated by tabs, or in files without any by runs of blanks. Lines of
-    white space alone separate sentences, and so do lines that begin with `-DOCSTART-`,
-    which separate documents. Where the first column numbers the words of each sentence,
-    as in CoNLL-U, no words are lines of comments (`# text`), of what is written as one
+    Columns are separated by tabs, or in files without any by runs of spaces. Lines of
+    tabs and spaces alone separate sentences, and so do lines that begin with
+    `-DOCSTART-`, which separate documents. Where the first column numbers the words of
+    each sentence, one after another from any number, as in CoNLL-U, no words are lines of comments (`# text`), of what is written as one
     word (`1-2`, above the words 1 and 2) and of words that are left out (`8.1`).
 
     Args:
@@ -107,9 +108,9 @@ def read_conll(
     label_column = check_integer("label_column", label_column, -100)
     check_bool("label_optional", label_optional)
     lines = list(numbered_lines(path))
-    separator = "\t" if any("\t" in line.strip() for _, line in lines) else None
+    has_tabs = any("\t" in line.strip(_BLANKS) for _, line in lines)
     rows = [
-        (number, [] if _is_between(line) else line.split(separator))
+        (number, [] if _is_between(line) else _cells(line, has_tabs))
         for number, line in lines
     ]
     if is_numbered := _is_numbered(rows):
@@ -385,23 +386,25 @@ def check_labels(
 
 def _is_between(line):
     """Whether a line is between two sentences."""
-    return not line.strip(" \t\ufeff") or line.startswith(_DOCUMENT)
+    return not line.strip(_BLANKS + "\ufeff") or line.startswith(_DOCUMENT)
+
+
+def _cells(line, has_tabs):
+    return line.split("\t") if has_tabs else re.split(" +", line.strip(_BLANKS))
 
 
 def _is_numbered(rows):
-    """Whether the first cells number the words of each sentence, from 1 or 0."""
-    sentences: list[list[str]] = [[]]
+    """Whether the first cells number the words of each sentence, one after another."""
+    before, is_counted = None, False
     for _, cells in rows:
         if not cells:
-            sentences.append([])
+            before = None
         elif not _is_extra(cells):
-            sentences[-1].append(cells[0])
-    sentences = [sentence for sentence in sentences if sentence]
-    longest = max(map(len, sentences), default=0)
-    return longest > 1 and any(
-        all(sentence == numbers[: len(sentence)] for sentence in sentences)
-        for numbers in ([str(n) for n in range(k, k + longest)] for k in (0, 1))
-    )
+            if not cells[0].isdecimal() or before not in (None, int(cells[0]) - 1):
+                return False
+            is_counted = is_counted or before is not None
+            before = int(cells[0])
+    return is_counted
 
 
 def _is_extra(cells):
