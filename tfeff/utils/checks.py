@@ -149,6 +149,20 @@ def check_iterable(name: str, value: Any, what: str) -> Iterable:
     return value
 
 
+def in_place_of(values: Any) -> str:
+    """What to give for a mapping, a set or a data frame; '' if it is none of them.
+
+    All can be iterated over, but give keys, or items in an order that means nothing.
+    """
+    if isinstance(values, Mapping):
+        return "Give one of its values, such as x['train'] of a mapping x"
+    if isinstance(values, (set, frozenset)):
+        return "Give a list: the order of a set is another in each process"
+    if hasattr(values, "columns") and len(getattr(values, "shape", ())) == 2:
+        return "Give one of its columns, such as df['text'] of a data frame df"
+    return ""
+
+
 def check_mapping(name: str, value: Any, what: str) -> Mapping:
     """Returns `value` if it is a mapping, else raises."""
     if not isinstance(value, Mapping):

@@ -44,6 +44,13 @@ QUESTION = {
 }
 
 
+class Table(list):
+    """As a data frame, which iterates over the names of its columns."""
+
+    columns = ("text",)
+    shape = (2, 1)
+
+
 class Frame(list):
     """As a column of a data frame, whose rows have names that are not 0, 1, …"""
 
@@ -109,6 +116,7 @@ def test_ratings_are_finite_floats():
         (TextExamples, TEXTS, "first", "ab", "sequence of strings. .*first='ab'"),
         (TextExamples, TEXTS, "first", {"ab", "b"}, "sequence of strings. .*first={"),
         (TextExamples, TEXTS, "first", {"a": 1, "b": 2}, "sequence of strings. .*{"),
+        (TextExamples, TEXTS, "first", Table(["text", "b"]), r"one of its col.*'text'"),
         (TextExamples, TEXTS, "first", ("a", float("nan")), "nan at 1"),
         (TextExamples, TEXTS, "first", (None, "a"), "None at 0"),
         (TextExamples, TEXTS, "first", (b"the", "a"), "b'the' at 0"),

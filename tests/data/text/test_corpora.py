@@ -5,11 +5,12 @@ import errno
 import gzip
 
 import numpy as np
+import pyarrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfeff.data import split, text_files, tfds
+from tfeff.data import build_cache, sample, split, text_files, tfds, train_tokenizer
 from tfeff.storage import streams
 
 
@@ -151,6 +152,31 @@ def test_documents_must_last():
         split((d for d in ["a"]), 0.5)
     with pytest.raises(TypeError, match="one string"):
         split("text", 0.5)
+
+
+@pytest.mark.parametrize(
+    ("documents", "message"),
+    [
+        ({"train": ["a"], "validation": ["b"]}, "dict. Give one of its values"),
+        ({"a", "b"}, "set. Give a list"),
+        (frozenset("ab"), "frozenset. Give a list"),
+        (pyarrow.table({"text": ["a", "b"]}), "Table. Give one of its columns"),
+    ],
+    ids=["mapping", "set", "frozenset", "table"],
+)
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda documents: split(documents, 0.5),
+        lambda documents: sample(documents, 9),
+        lambda documents: train_tokenizer(documents, 9),
+        lambda documents: build_cache(documents, None, "cache"),
+    ],
+    ids=["split", "sample", "train_tokenizer", "build_cache"],
+)
+def test_documents_have_an_order(read, documents, message):
+    with pytest.raises(TypeError, match=f"`documents` must .* of type {message}"):
+        read(documents)
 
 
 def test_tfds_without_the_package(monkeypatch):

@@ -1,25 +1,22 @@
 """Checks of the columns of examples, which users may make by hand."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from tfeff.data.arrays import as_array, check_all, check_one_axis
 from tfeff.data.integers import check_int32
-from tfeff.utils.checks import has_surrogate
-
-# A string is no column of its letters; a set has no order, so its texts would get
-# other texts' labels.
-_NO_COLUMNS = (str, bytes, set, frozenset, Mapping)
+from tfeff.utils.checks import has_surrogate, in_place_of
 
 
 def check_column(name: str, values: Any, what: str) -> tuple:
     """Returns a sequence, such as an array or a data frame's column, as a tuple."""
     items = _items(values)
     if items is None:
+        advice = in_place_of(values)
         raise TypeError(
             f"`{name}` must be a sequence of {what}. Received: {name}={values!r:.80}"
+            + (advice and f". {advice}")
         )
     return items
 
@@ -126,7 +123,8 @@ def check_equally_long(**columns: Any) -> None:
 
 def _items(values):
     """The values in their order; None where they are no column."""
-    if isinstance(values, _NO_COLUMNS):
+    # A string is no column of its letters.
+    if isinstance(values, (str, bytes)) or in_place_of(values):
         return None
     try:
         iterator = iter(values)

@@ -2,13 +2,20 @@
 
 from collections.abc import Iterable, Iterator
 
+from tfeff.utils.checks import in_place_of
+
 
 def check_documents(documents: object) -> None:
-    """Raises unless `documents` can be iterated over more than once."""
+    """Raises unless `documents` can be iterated over more than once, in one order."""
     if isinstance(documents, (str, bytes)):
         raise TypeError(
             "`documents` must be a collection of strings, one per document. Received: "
             f"one string, documents={documents[:60]!r}. Put it into a list"
+        )
+    if advice := in_place_of(documents):
+        raise TypeError(
+            "`documents` must be a collection of strings, in an order. Received: "
+            f"documents of type {type(documents).__name__}. {advice}"
         )
     if not isinstance(documents, Iterable):
         raise TypeError(
