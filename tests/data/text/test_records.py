@@ -43,7 +43,7 @@ def test_json_lines_with_a_mark_blank_lines_and_other_line_ends(tmp_path):
     assert list(json_lines(tmp_path / "*.jsonl", field="body")) == ["one", "two"]
 
 
-@given(texts=st.lists(st.text(), max_size=5))
+@given(texts=st.lists(st.text(), min_size=1, max_size=5))
 def test_json_lines_give_back_what_was_written(texts, tmp_path_factory):
     path = tmp_path_factory.mktemp("lines") / "a.jsonl"
     path.write_text("\n" + "".join(json.dumps({"text": t}) + "\n" for t in texts))
@@ -60,6 +60,7 @@ def test_json_lines_give_back_what_was_written(texts, tmp_path_factory):
         (b'{"Texts": "a"}', r"It has \['Texts'\]\. Received: field='text'\. Did you"),
         (b'{"text": 3}', r"field 'text' in line 2 of .*must be a string.*3"),
         (b'{"text": null}', r"must be a string\. Received: None"),
+        (b'{"text": "a\\ud83d"}', r"line 2 of .*must be Unicode text.* 'a\\ud83d'"),
     ],
 )
 def test_bad_lines_are_named(tmp_path, line, message):
@@ -72,6 +73,15 @@ def test_bad_lines_are_named(tmp_path, line, message):
     path.write_bytes(line + b"\n" + good)
     with pytest.raises(ValueError, match=r"ine 1 of .*bad\.jsonl"):
         json_lines(path)  # before anything is read
+
+
+@pytest.mark.parametrize("data", [b"", b"\n \n"])
+def test_files_without_objects(tmp_path, data):
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(data))
+    (tmp_path / "b.jsonl").write_bytes(data)
+    for name in ("a.jsonl.gz", "b.jsonl"):
+        with pytest.raises(ValueError, match=rf"must match .* hold text.*{name}"):
+            json_lines(tmp_path / name)
 
 
 def test_damaged_gzip(tmp_path):

@@ -1,7 +1,6 @@
 """Corpora of records, one field of which is the text: JSON Lines, Parquet, datasets."""
 
 import functools
-import itertools
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ from tfeff.data.text.corpus import (
     read_lines,
 )
 from tfeff.storage.streams import open_stream
-from tfeff.utils.checks import check_string, near_miss
+from tfeff.utils.checks import check_string, has_surrogate, near_miss
 from tfeff.utils.files import raise_unreadable
 
 _ROWS = 1024  # of a Parquet file that are in memory at once
@@ -42,7 +41,7 @@ def json_lines(
         ValueError: if no file matches a pattern, or a file cannot be read or is empty;
             with the file and the line, at once for the first line of a file and
             otherwise when the documents are read, if a line is no JSON object in UTF-8,
-            or lacks the field, or the field is no string.
+            or lacks the field, or the field is no string or has half a character.
 
     Example:
     ```python
@@ -57,8 +56,13 @@ def json_lines(
     check_string("field", field)
     paths = matching_files(patterns)
     for path in paths:
-        for number, record in itertools.islice(_json_objects(path, path), 1):
-            _field(record, field, path, number)
+        number, record = next(_json_objects(path, path), (0, None))
+        if record is None:
+            raise ValueError(
+                f"`patterns` must match files that hold text. Received: {path} has "
+                "blank lines only"
+            )
+        _field(record, field, path, number)
     return Corpus(_file_part(path, _read_json_lines, field) for path in paths)
 
 
@@ -246,6 +250,8 @@ def _read_examples(dataset, column: str) -> Iterator[str]:
 def _string(value: object, what: str) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{what} must be a string. Received: {value!r}")
+    if has_surrogate(value):
+        raise ValueError(f"{what} must be Unicode text. Received: {value!a:.80}")
     return value
 
 
