@@ -9,7 +9,7 @@ import keras_hub
 import tensorflow as tf
 
 from tfeff.data.finetuning.packing import pair_frame
-from tfeff.data.text.tokenizers import check_tokenizer
+from tfeff.data.text.tokenizers import special_token_ids
 from tfeff.encoders import Encoder
 from tfeff.export.any_model import (
     check_inputs,
@@ -440,16 +440,5 @@ _MAKERS = {
 
 
 def _check_tokenizer(tokenizer, encoder):
-    check_tokenizer(tokenizer)
-    for name in ("cls_token_id", "sep_token_id", "pad_token_id", "mask_token_id"):
-        if getattr(tokenizer, name, None) is None:
-            raise ValueError(
-                f"`tokenizer` must have `{name}`. Received: tokenizer={tokenizer!r}"
-            )
-    for name in ("sequence_length", "add_bos", "add_eos"):
-        if value := getattr(tokenizer, name, None):
-            raise ValueError(
-                "`tokenizer` must add no tokens and no padding by itself. "
-                f"Received: tokenizer.{name}={value!r}"
-            )
+    special_token_ids(tokenizer)
     check_vocabulary("tokenizer", tokenizer, encoder)

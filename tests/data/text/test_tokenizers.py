@@ -6,6 +6,7 @@ import pytest
 import sentencepiece
 import tensorflow_text
 
+import tfeff
 from tests.subjects import sentence_pieces
 from tests.subjects.corpus import make_documents, token_lists
 from tfeff.data import (
@@ -133,6 +134,37 @@ def test_saving_overwrites_nothing(tokenizer, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["precious"]
     with pytest.raises(TypeError, match="`tokenizer`.*str"):
         save_tokenizer("a.spm", tmp_path / "b.spm")
+
+
+TEXTS = tfeff.data.TextExamples(("a cat",))
+SENTENCES = tfeff.data.SentenceExamples([("a cat",)])
+WORDS = tfeff.data.TokenExamples([("a", "cat")], None, ("O",), ("0",))
+QUESTIONS = [tfeff.data.Question("0", "a", "cat")]
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda tokenizer: tfeff.data.build_cache(["a cat"], tokenizer, "cache"),
+        lambda tokenizer: tfeff.data.text_features(TEXTS, tokenizer, 8),
+        lambda tokenizer: tfeff.data.sentence_features(SENTENCES, tokenizer, 8),
+        lambda tokenizer: tfeff.data.token_features(WORDS, tokenizer, 8),
+        lambda tokenizer: tfeff.data.make_span_features(QUESTIONS, tokenizer, 8),
+    ],
+    ids=["cache", "texts", "sentences", "words", "spans"],
+)
+def test_a_tokenizer_gives_ids_alone_and_has_special_tokens(read, tokenizer):
+    albert, word_piece = (
+        keras_hub.tokenizers.AlbertTokenizer,
+        keras_hub.tokenizers.WordPieceTokenizer,
+    )
+    for settings in ({"sequence_length": 8}, {"add_bos": True}, {"dtype": "string"}):
+        ((name, value),) = settings.items()
+        with pytest.raises(ValueError, match=f"^`tokenizer` must .*{name}={value!r}$"):
+            read(albert(tokenizer.proto, **settings))
+    bare = word_piece(["[PAD]", "[UNK]", "a", "cat"], oov_token="[UNK]")
+    with pytest.raises(TypeError, match="^`tokenizer` must .* without .*cls_token_id"):
+        read(bare)
 
 
 @pytest.mark.parametrize("settings", [{"add_bos": True}, {"sequence_length": 8}])

@@ -10,13 +10,13 @@ import numpy as np
 from tfeff.data.cache import layout
 from tfeff.data.cache.beam_pipeline import CachePipeline
 from tfeff.data.cache.cache import Cache, open_cache
-from tfeff.data.cache.finishing import SPECIAL_NAMES, finish
+from tfeff.data.cache.finishing import finish
 from tfeff.data.cache.layout import chunks, corpus_hash, shard_file, text_hash
 from tfeff.data.cache.manifest import FILE_NAME, Manifest
 from tfeff.data.cache.shards import ShardTask, WrittenShard, write_shard
 from tfeff.data.cache.tokenization import Tokenization
 from tfeff.data.text.documents import check_documents
-from tfeff.data.text.tokenizers import tokenizer_fingerprint
+from tfeff.data.text.tokenizers import special_token_ids, tokenizer_fingerprint
 from tfeff.storage.arguments import written_or_reused
 from tfeff.storage.fetching import fetch_folder
 from tfeff.storage.local import local_of
@@ -80,8 +80,8 @@ def build_cache(
     Raises:
         ValueError: if `directory` exists and is not the same cache (it stays
             unchanged); if the documents hold no token, or text that UTF-8 cannot
-            encode; if the tokenizer pads or truncates, or gives ids outside its
-            vocabulary; if Beam does not know a flag or the runner, or both `beam_flags`
+            encode; if the tokenizer pads, truncates, adds marks by itself, or gives
+            strings or ids outside its vocabulary; if Beam does not know a flag or the runner, or both `beam_flags`
             and `num_threads` are given.
         TypeError: if an argument has the wrong type, or `documents` cannot be read
             more than once, or not by Beam's workers.
@@ -126,7 +126,7 @@ def build_cache(
             )
         return open_cache(where, tokenizer)
     pipeline = None if beam_flags is None else CachePipeline(documents, beam_flags)
-    special = _special_token_ids(tokenizer)
+    special = special_token_ids(tokenizer)
     wanted = {
         "sequence_length": sequence_length,
         "cross_documents": cross_documents,
@@ -185,21 +185,6 @@ def _build_at(
 def _manifest_folder(url: str) -> str:
     """A copy of what a cache at a URL has beside its records."""
     return fetch_folder("directory", url, whole=True, select=lambda names: [FILE_NAME])
-
-
-def _special_token_ids(tokenizer: keras_hub.tokenizers.Tokenizer) -> dict[str, int]:
-    missing = [name for name in SPECIAL_NAMES if getattr(tokenizer, name, None) is None]
-    if missing:
-        raise TypeError(
-            f"`tokenizer` must be a KerasHub tokenizer with {SPECIAL_NAMES}. "
-            f"Received: tokenizer of type {type(tokenizer).__name__} without {missing}"
-        )
-    if getattr(tokenizer, "sequence_length", None) is not None:
-        raise ValueError(
-            "`tokenizer` must neither pad nor truncate. Received: tokenizer with "
-            f"sequence_length={tokenizer.sequence_length}"
-        )
-    return {name: int(getattr(tokenizer, name)) for name in SPECIAL_NAMES}
 
 
 def _reuse(

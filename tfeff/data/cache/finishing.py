@@ -8,9 +8,8 @@ import numpy as np
 from tfeff.data.cache.layout import corpus_hash
 from tfeff.data.cache.manifest import LENGTHS, Manifest, Shard
 from tfeff.data.cache.shards import WrittenShard
+from tfeff.data.text.tokenizers import SPECIAL_NAMES
 from tfeff.utils.digests import sha256
-
-SPECIAL_NAMES = ("pad_token_id", "cls_token_id", "sep_token_id", "mask_token_id")
 
 
 class NoText(ValueError):

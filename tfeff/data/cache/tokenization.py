@@ -54,7 +54,6 @@ class Tokenization:
 def _processor(
     tokenizer: keras_hub.tokenizers.Tokenizer,
 ) -> sentencepiece.SentencePieceProcessor | None:
-    plain = type(tokenizer) is keras_hub.tokenizers.AlbertTokenizer
-    if plain and not (tokenizer.add_bos or tokenizer.add_eos):
+    if type(tokenizer) is keras_hub.tokenizers.AlbertTokenizer:
         return sentencepiece.SentencePieceProcessor(model_proto=tokenizer.proto)
     return None

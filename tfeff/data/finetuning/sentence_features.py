@@ -10,7 +10,7 @@ from tfeff.data.finetuning.encoding import encode
 from tfeff.data.finetuning.examples import SentenceExamples, TextExamples
 from tfeff.data.finetuning.feature_rows import FeatureRows, with_empty
 from tfeff.data.finetuning.packing import is_cut, pack, padded_inputs
-from tfeff.data.text.tokenizers import check_tokenizer
+from tfeff.data.text.tokenizers import FRAME_NAMES, special_token_ids
 from tfeff.utils.checks import check_integer
 
 
@@ -70,8 +70,10 @@ def sentence_features(
         The rows.
 
     Raises:
-        ValueError: if `sequence_length` is out of range.
-        TypeError: if an argument is of another type.
+        ValueError: if `sequence_length` is out of range, or the tokenizer pads,
+            truncates, adds marks by itself or gives strings.
+        TypeError: if an argument is of another type, or the tokenizer has no `[CLS]`,
+            `[SEP]` or padding.
 
     Example:
     ```python
@@ -94,7 +96,7 @@ def sentence_features(
             "`examples` must be `SentenceExamples`. Received: examples of type "
             f"{type(examples).__name__}"
         )
-    check_tokenizer(tokenizer)
+    special_token_ids(tokenizer, FRAME_NAMES)
     sequence_length = check_integer("sequence_length", sequence_length, 3)
     texts = list(dict.fromkeys(text for row in examples.rows for text in row))
     index_of = {text: index for index, text in enumerate(texts)}

@@ -17,6 +17,7 @@ from tfeff.data.finetuning.packing import num_separators, pair_frame
 from tfeff.data.finetuning.windows import PAIR_FRAME, window_inputs, windows_of
 from tfeff.data.sampling import epoch_rows, index_shuffled
 from tfeff.data.text.offset_tokenizer import encode_with_offsets
+from tfeff.data.text.tokenizers import FRAME_NAMES, special_token_ids
 from tfeff.utils.checks import check_integer
 
 _WINDOWS_AT_ONCE = 4096  # They bound the memory beside the result.
@@ -148,8 +149,10 @@ def make_span_features(
 
     Raises:
         ValueError: if there are no questions, `sequence_length` leaves no room for the
-            passage behind a question, or a passage has no text.
-        TypeError: if they are none, or the tokenizer is of another kind.
+            passage behind a question, a passage has no text, or the tokenizer pads,
+            truncates, adds marks by itself or gives strings.
+        TypeError: if they are none, or the tokenizer is of another kind, or has no
+            `[CLS]`, `[SEP]` or padding.
 
     Example:
     ```python
@@ -168,6 +171,7 @@ def make_span_features(
         Devlin et al., "BERT: Pre-training of Deep Bidirectional Transformers for
         Language Understanding", 2019, section 4.2.
     """
+    special_token_ids(tokenizer, FRAME_NAMES)
     # The special tokens of a row, and one of the passage.
     frame = pair_frame(tokenizer) + 1
     sequence_length = check_integer("sequence_length", sequence_length, frame)

@@ -14,7 +14,7 @@ from tfeff.data.finetuning.packing import (
     padded_inputs,
     pair_frame,
 )
-from tfeff.data.text.tokenizers import check_tokenizer
+from tfeff.data.text.tokenizers import FRAME_NAMES, special_token_ids
 from tfeff.utils.checks import check_integer
 
 
@@ -94,9 +94,11 @@ def text_features(
         The rows and labels.
 
     Raises:
-        ValueError: if there are no examples, an argument is out of range, or no token
-            of a passage has room beside its question.
-        TypeError: if `examples` are of another kind.
+        ValueError: if there are no examples, an argument is out of range, no token of a
+            passage has room beside its question, or the tokenizer pads, truncates, adds
+            marks by itself or gives strings.
+        TypeError: if `examples` are of another kind, or the tokenizer has no `[CLS]`,
+            `[SEP]` or padding.
 
     Example:
     ```python
@@ -126,7 +128,7 @@ def text_features(
             "`examples` must be `TextExamples` or `ChoiceExamples`. Received: examples "
             f"of type {type(examples).__name__}"
         )
-    check_tokenizer(tokenizer)
+    special_token_ids(tokenizer, FRAME_NAMES)
     if not len(examples):
         raise ValueError("`examples` must hold examples. Received: none")
     num_choices = None

@@ -8,7 +8,11 @@ from tfeff.data.finetuning.examples import TokenExamples
 from tfeff.data.finetuning.feature_rows import FeatureRows, with_empty
 from tfeff.data.finetuning.packing import padded_inputs
 from tfeff.data.finetuning.word_rows import TEXT_FRAME, word_pieces, word_rows
-from tfeff.data.text.tokenizers import check_tokenizer, restore_kernels
+from tfeff.data.text.tokenizers import (
+    FRAME_NAMES,
+    restore_kernels,
+    special_token_ids,
+)
 from tfeff.utils.checks import check_integer
 
 _NO_TARGET = -1
@@ -120,9 +124,11 @@ def token_features(
         The rows, and for each word its row and position.
 
     Raises:
-        ValueError: if there are no sentences, `sequence_length` is out of range, or a
-            word has no tokens and the tokenizer no unknown token.
-        TypeError: if `examples` are of another kind.
+        ValueError: if there are no sentences, `sequence_length` is out of range, the
+            tokenizer pads, truncates, adds marks by itself or gives strings, or a word
+            has no tokens and the tokenizer no unknown token.
+        TypeError: if `examples` are of another kind, or the tokenizer has no `[CLS]`,
+            `[SEP]` or padding.
 
     Example:
     ```python
@@ -150,7 +156,7 @@ def token_features(
             "`examples` must be `TokenExamples`. Received: examples of type "
             f"{type(examples).__name__}"
         )
-    check_tokenizer(tokenizer)
+    special_token_ids(tokenizer, FRAME_NAMES)
     restore_kernels(tokenizer)
     sequence_length = check_integer("sequence_length", sequence_length, TEXT_FRAME + 1)
     if not len(examples):

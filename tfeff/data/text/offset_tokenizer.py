@@ -25,6 +25,7 @@ from tfeff.data.text.flat import (
     sums,
 )
 from tfeff.data.text.roberta_tokenizer import RobertaTokenizer
+from tfeff.data.text.tokenizers import check_gives_ids
 
 _CHARACTERS_AT_ONCE = 2**18  # They bound the memory that a call takes.
 
@@ -47,14 +48,10 @@ def encode_with_offsets(
 
     Raises:
         TypeError: if the tokenizer is of another kind.
-        ValueError: if the tokenizer pads, having a `sequence_length`.
+        ValueError: if the tokenizer pads, having a `sequence_length`, or gives strings.
     """
     encode = OffsetTokenizer(tokenizer)
-    if tokenizer.sequence_length is not None:
-        raise ValueError(
-            "`tokenizer` must not pad: its `sequence_length` must be None. Received: "
-            f"{tokenizer.sequence_length}"
-        )
+    check_gives_ids(tokenizer)
     if isinstance(tokenizer, keras_hub.tokenizers.SentencePieceTokenizer):
         # Its own adds marks, and its kernels may be gone: see `restore_kernels`.
         proto = tokenizer.proto

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import keras
 import keras_hub
@@ -28,6 +28,8 @@ from tfeff.utils.checks import (
 from tfeff.utils.digests import check_file
 from tfeff.utils.files import atomic_file
 
+SPECIAL_NAMES = ("pad_token_id", "cls_token_id", "sep_token_id", "mask_token_id")
+FRAME_NAMES = SPECIAL_NAMES[:3]  # Of the tokens around texts.
 _SPECIAL_PIECES = ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"]
 # What is in a tokenizer's configuration and does not determine its ids.
 _NO_SETTINGS = {"name", "trainable", "dtype", "proto"}
@@ -355,6 +357,43 @@ def check_tokenizer(tokenizer) -> None:
         raise TypeError(
             "`tokenizer` must be a KerasHub tokenizer. Received: tokenizer of type "
             f"{type(tokenizer).__name__}"
+        )
+
+
+def special_token_ids(
+    tokenizer: keras_hub.tokenizers.Tokenizer, names: Sequence[str] = SPECIAL_NAMES
+) -> dict[str, int]:
+    """The ids of a tokenizer's special tokens; raises where it lacks one.
+
+    It also raises unless the tokenizer gives the ids of a text, and no others.
+    """
+    check_tokenizer(tokenizer)
+    missing = [name for name in names if getattr(tokenizer, name, None) is None]
+    if missing:
+        raise TypeError(
+            f"`tokenizer` must be a KerasHub tokenizer with {names}. "
+            f"Received: tokenizer of type {type(tokenizer).__name__} without {missing}"
+        )
+    for name in ("add_bos", "add_eos"):
+        if value := getattr(tokenizer, name, None):
+            raise ValueError(
+                "`tokenizer` must add no marks by itself. Received: tokenizer with "
+                f"{name}={value!r}"
+            )
+    check_gives_ids(tokenizer)
+    return {name: int(getattr(tokenizer, name)) for name in names}
+
+
+def check_gives_ids(tokenizer: keras_hub.tokenizers.Tokenizer) -> None:
+    """Raises if a tokenizer pads or truncates, or gives strings."""
+    if (length := getattr(tokenizer, "sequence_length", None)) is not None:
+        raise ValueError(
+            "`tokenizer` must neither pad nor truncate. Received: tokenizer with "
+            f"sequence_length={length}"
+        )
+    if tokenizer.compute_dtype == "string":
+        raise ValueError(
+            "`tokenizer` must give ids. Received: tokenizer with dtype='string'"
         )
 
 
