@@ -170,7 +170,9 @@ def test_splits(tmp_path):
     assert dataset.label_names == NAMES
     words = [f"word{number}" for number in range(30)]
     (tmp_path / "train.txt").write_text("\n\n".join(f"{word} O" for word in words))
-    with pytest.warns(UserWarning, match=r"tenth sentence of .*train\.txt is set aside"):
+    with pytest.warns(
+        UserWarning, match=r"tenth sentence of .*train\.txt is set aside"
+    ):
         train, dev = (dataset.read(split, tmp_path) for split in ("train", "dev"))
     assert [row[0] for row in dev.words] == words[9::10]
     assert sorted(train.words + dev.words) == sorted((word,) for word in words)

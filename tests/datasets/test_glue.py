@@ -219,6 +219,7 @@ RTE = ["index", "sentence1", "sentence2", "label"]
             r"line 1: must name the column 'sentence2'.* Did you mean 'sentence_2'\?",
         ),
         (rows(RTE[:-1], ["0", "A", "B"]), r"line 1: must name the column 'label'"),
+        ("\n \n" + rows(RTE[:-1], ["0", "A", "B"]), "line 3: must name the column 'la"),
         (
             rows([*RTE, "label"], ["0", "A", "B", "entailment", "entailment"]),
             r"line 1: must name the column 'label' once. Received: \['index'",
@@ -256,7 +257,7 @@ def test_bad_files(tmp_path, text, message):
         get("RTE").read("dev", tmp_path)
 
 
-@pytest.mark.parametrize("score", ["high", "", "nan", "-0.1", "5.1", "inf"])
+@pytest.mark.parametrize("score", ["high", "", "nan", "-0.1", "5.1", "inf", "0_1"])
 def test_bad_ratings(tmp_path, score):
     header = [*STS, "sentence1", "sentence2", "score"]
     write(tmp_path / "STS-B" / "dev.tsv", rows(header, [*"0123456", "A", "B", score]))

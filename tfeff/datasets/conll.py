@@ -52,6 +52,7 @@ _DOCUMENT = "-DOCSTART-"
 _DEV_NAMES = ("dev", "valid", "validation", "val", "devel")
 _DEV_EVERY = 10
 _BLANKS = " \t"  # Other white space, such as no-break spaces, is of words.
+_NUMBER = re.compile(r"\d{1,9}")
 # First cells of CoNLL-U's comments, of words that are several, and of left-out ones.
 _EXTRA = re.compile(r"#|\d+[-.]\d+$")
 
@@ -69,8 +70,9 @@ def read_conll(
     Columns are separated by tabs, or in files without any by runs of spaces. Lines of
     tabs and spaces alone separate sentences, and so do lines that begin with
     `-DOCSTART-`, which separate documents. Where the first column numbers the words of
-    each sentence, one after another from any number, as in CoNLL-U, no words are lines of comments (`# text`), of what is written as one
-    word (`1-2`, above the words 1 and 2) and of words that are left out (`8.1`).
+    each sentence, one after another from any number, as in CoNLL-U, no words are lines
+    of comments (`# text`), of what is written as one word (`1-2`, above the words 1 and
+    2) and of words that are left out (`8.1`).
 
     Args:
         path: the file, UTF-8; `.gz` is decompressed.
@@ -400,10 +402,11 @@ def _is_numbered(rows):
         if not cells:
             before = None
         elif not _is_extra(cells):
-            if not cells[0].isdecimal() or before not in (None, int(cells[0]) - 1):
+            number = int(cells[0]) if _NUMBER.fullmatch(cells[0]) else None
+            if number is None or before not in (None, number - 1):
                 return False
             is_counted = is_counted or before is not None
-            before = int(cells[0])
+            before = number
     return is_counted
 
 

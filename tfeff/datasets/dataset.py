@@ -310,7 +310,9 @@ class Dataset:
                     "`examples` and `predictions` must be equally many, at least 1. "
                     f"Received: {len(given)} and {len(predicted)}"
                 )
-            check_different("ids", given.ids)
+            check_different(
+                "ids", given.ids, "differ (of a table, the column index or id)"
+            )
         if self.writer is not None:
             return tuple(self.writer(split, given, predicted, folder))
         path = new_file(folder, f"{self.name}.tsv")

@@ -117,7 +117,7 @@ def read_tsv(
         label_optional: whether the label's column may be missing.
         skip_malformed: skip lines with too few or too many columns, or with a text that
             is blank or looks quoted, and list them in `skipped`. By default they are
-            errors.
+            errors. Ids that are numbers from 0 count the lines that are left.
         any_text: whether texts may be blank, and look quoted: with quotes around them,
             and each of those within twice, as programs for tables write them. By
             default they are malformed.
@@ -153,8 +153,10 @@ def read_tsv(
         check_callable("keep", keep)
     needed = {*texts} if label_optional else {*texts, label}
     rows = _without_blank_ends(numbered_lines(path))
+    first_line = 1
     if header is None:
-        names = next(rows)[1].split("\t")
+        first_line, line = next(rows)
+        names = line.split("\t")
     else:
         names = list(check_names("header", header))
         if not needed <= set(names):
@@ -168,7 +170,7 @@ def read_tsv(
             near = "" if column in names else near_miss(column, names)
             if len(names) == 1 and "," in names[0]:
                 near = " Columns must be separated by tabs."
-            raise malformed(path, 1, expected, f"{names}.{near}")
+            raise malformed(path, first_line, expected, f"{names}.{near}")
     text_indices = [names.index(column) for column in texts]
     label_index = names.index(label) if labelled else -1
     id_index = None if id_column is None else names.index(id_column)
@@ -252,7 +254,7 @@ def _label(text, path, number, hint, label_names, ratings, **_):
         return label_names.index(text)
     least, highest = ratings
     try:
-        rating = float(text)
+        rating = math.nan if "_" in text else float(text)
     except ValueError:
         rating = math.nan
     if not (math.isfinite(rating) and least <= rating <= highest):

@@ -81,8 +81,8 @@ def build_cache(
         ValueError: if `directory` exists and is not the same cache (it stays
             unchanged); if the documents hold no token, or text that UTF-8 cannot
             encode; if the tokenizer pads, truncates, adds marks by itself, or gives
-            strings or ids outside its vocabulary; if Beam does not know a flag or the runner, or both `beam_flags`
-            and `num_threads` are given.
+            strings or ids outside its vocabulary; if Beam does not know a flag or the
+            runner, or both `beam_flags` and `num_threads` are given.
         TypeError: if an argument has the wrong type, or `documents` cannot be read
             more than once, or not by Beam's workers.
         ImportError: if Beam, or what its runner needs, is not installed.
