@@ -110,8 +110,7 @@ class FinetuneSettings(TuningSettings):
         fixed=False,
     )
     skip_malformed: bool = setting(
-        "Leave out malformed lines of tables, such as QQP's; none of predict_split.",
-        False,
+        "Leave out malformed lines of tables, such as QQP's.", False
     )
     pad_to_longest: bool | None = setting(
         "Pad to a batch's longest; by default, but on a TPU, for all but BlockBERT, "
