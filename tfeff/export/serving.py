@@ -172,11 +172,11 @@ def save_for_serving(
 
     Raises:
         TypeError: if an argument is of another type, an option is none of the model's,
-            or an output no tensor.
+            an output no tensor, or the tokenizer lacks a special token.
         ValueError: if `path` exists; if the model has no encoder, several of them, or
             inputs that texts do not give, or pools the last token; if the tokenizer
-            lacks a special token, adds tokens or padding by itself, or has more ids
-            than the encoder; if `sequence_length` is less than 3 (5 where there are two
+            pads, truncates, adds marks by itself, gives strings, or has more ids than
+            the encoder; if `sequence_length` is less than 3 (5 where there are two
             texts, 6 with RoBERTa's and XLM-RoBERTa's tokenizers) or beyond a table of
             absolute positions; if `top_k` is not between 1 and the
             tokenizer's size; if `label_names` are not one for each class; on another
