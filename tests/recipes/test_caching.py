@@ -119,6 +119,22 @@ def test_runs_that_do_not_fit(cached, tmp_path, change, message):
         pretraining.pretrain(PretrainSettings(**{**fitting, **change}))
 
 
+@pytest.mark.parametrize("objective", ["sentence_order", "next_sentence"])
+def test_pairs_of_a_cache_that_crosses_documents(corpus, tmp_path, objective):
+    folder, run_dir = tmp_path / "caches", tmp_path / "run"
+    cache(settings(folder, corpus, cross_documents=True))
+    of_run = PretrainSettings(
+        run_dir=str(run_dir),
+        cache_dir=str(folder),
+        sequence_length=24,
+        vocabulary_size=300,
+        objective=objective,
+    )
+    with pytest.raises(ValueError, match="`cache_dir` must have sequences of one doc"):
+        pretraining.pretrain(of_run)
+    assert not run_dir.exists()
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -3,15 +3,19 @@
 import csv
 import json
 import math
+import shutil
 
 import numpy as np
 import pytest
 
 import tfeff
 from tests.subjects.files import copy_of
-from tests.subjects.sentences import tokenizer
+from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tfeff.command import main
 from tfeff.recipes import EvaluateSettings, PretrainSettings, evaluate, pretrain
+from tfeff.recipes.data_record import crosses_documents
+from tfeff.recipes.evaluating import read_settings
+from tfeff.tasks.run_tokenizer import save_run_tokenizer
 from tfeff.utils.digests import sha256
 
 TEXT = "Returns the sum of an array.\n\nA layer that adds its inputs."
@@ -62,6 +66,45 @@ def test_the_metrics_of_a_run_on_its_own_validation_text(
     assert found["step"] == 4
     assert found["perplexity"] == pytest.approx(math.exp(own["loss"]))
     assert digests(pretrained) == before
+
+
+@pytest.mark.slow
+def test_text_is_cut_as_in_the_cache_of_a_run(tmp_path, capsys):
+    folder, run_dir, text = (tmp_path / name for name in ("caches", "run", "text.txt"))
+    text.write_text("\n\n".join(DOCUMENTS))
+    folder.mkdir()
+    save_run_tokenizer(tokenizer(), str(folder))
+    for name in ("train", "validation"):
+        tfeff.data.build_cache(
+            DOCUMENTS, tokenizer(), folder / name, 16, cross_documents=True
+        )
+    pretrain(
+        PretrainSettings(
+            run_dir=str(run_dir),
+            cache_dir=str(folder),
+            preset="bert_tiny",
+            override={"num_layers": 1, "hidden_dim": 16, "intermediate_dim": 16},
+            sequence_length=16,
+            vocabulary_size=60,
+            steps=1,
+        )
+    )
+    found = evaluate(EvaluateSettings(run_dir=str(run_dir), corpus=(str(text),)))
+    own = json.loads((run_dir / "metrics.json").read_text())
+    assert {name: found[name] for name in own} == pytest.approx(own, rel=1e-6)
+
+    def crosses():
+        return crosses_documents(str(run_dir), read_settings(str(run_dir)))
+
+    # A run of before: it has no note of the cut.
+    note = json.loads((run_dir / "read_data.json").read_text())
+    assert note.pop("cross_documents") is True
+    (run_dir / "SHA256SUMS").unlink()
+    (run_dir / "read_data.json").write_text(json.dumps(note))
+    assert crosses()
+    shutil.rmtree(folder)
+    assert not crosses()
+    assert "taken to end with their documents" in capsys.readouterr().err
 
 
 @pytest.mark.slow

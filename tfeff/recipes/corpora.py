@@ -5,7 +5,9 @@ import os
 from collections.abc import Sequence
 
 import tfeff
+from tfeff.data.cache.manifest import FILE_NAME, Manifest
 from tfeff.data.text.corpus import Corpus, parts_of
+from tfeff.storage.local import local_path
 from tfeff.utils.checks import is_url
 from tfeff.utils.naming import named_as
 
@@ -251,6 +253,25 @@ def open_caches(
     if verify:
         _report(trained, validated)
     return trained, validated
+
+
+def cached_crosses_documents(folder: str) -> bool:
+    """Whether the sequences of the caches in a folder may span documents.
+
+    Args:
+        folder: as of `open_caches`; no more than a manifest is read of it.
+
+    Raises:
+        ValueError: if there is none, or it is damaged; it names `cache_dir`.
+    """
+    path = local_path(
+        "cache_dir",
+        os.path.join(folder, CACHES[0]),
+        whole=True,
+        select=lambda _: [FILE_NAME],
+    )
+    with named_as(directory="cache_dir"):
+        return Manifest.read(path).cross_documents
 
 
 def _report(trained, validated):

@@ -5,13 +5,15 @@ import glob
 import hashlib
 import json
 import os
+import sys
 import zipfile
 from collections.abc import Mapping
 
 import numpy as np
 
 import tfeff
-from tfeff.recipes.corpora import CACHES
+from tfeff.recipes.corpora import CACHES, cached_crosses_documents
+from tfeff.recipes.pretrain_settings import PretrainSettings
 from tfeff.recipes.runs import MODEL
 from tfeff.storage.arguments import READ_MODEL, paths
 from tfeff.tasks.pretrained import find_preset, split_step
@@ -24,6 +26,7 @@ from tfeff.utils.json_files import read_object
 
 READ_DATA = "read_data.json"
 PRETRAINED = "pretrained"
+CROSS_DOCUMENTS = "cross_documents"
 
 
 def keep_data(
@@ -134,7 +137,8 @@ def keep_caches(
 ) -> None:
     """Notes the caches of a pretraining; raises if it has begun with others.
 
-    Runs of earlier versions have no note, and go on with the caches that there are.
+    Runs of earlier versions have no note, or none of `cross_documents`, and go on with
+    the caches that there are.
 
     Args:
         run: its directory, which has `read_data.json` from now on. It has begun where
@@ -146,10 +150,11 @@ def keep_caches(
         ValueError: if a cache is of other text, or of other sequences or tokens of it.
     """
     noted = ("corpus_hash", "num_sequences", "tokenizer_hash")
-    found = {
+    found: dict[str, object] = {
         name: {attribute: getattr(cache, attribute) for attribute in noted}
         for name, cache in zip(CACHES, (train, validation))
     }
+    found[CROSS_DOCUMENTS] = train.cross_documents
     path = run.path(READ_DATA)
     there = {}
     if os.path.exists(path) and checkpoint_steps(run.path("checkpoints")):
@@ -163,6 +168,32 @@ def keep_caches(
         )
     if there != found:
         write_text(path, json.dumps(found, indent=2))
+
+
+@paths(run_dir=READ_MODEL)
+def crosses_documents(run_dir: str, settings: PretrainSettings) -> bool:
+    """Whether the sequences of a pretraining may span documents.
+
+    Args:
+        run_dir: the run.
+        settings: its settings, which do not tell it of a `cache_dir`: then it is in the
+            run's note or, of runs of earlier versions, in the cache.
+    """
+    if settings.cache_dir is None:
+        return settings.cross_documents
+    path = os.path.join(run_dir, READ_DATA)
+    note = read_object(path, run_dir) if os.path.exists(path) else {}
+    if CROSS_DOCUMENTS in note:
+        return note[CROSS_DOCUMENTS]
+    try:
+        return cached_crosses_documents(settings.cache_dir)
+    except ValueError as error:
+        print(
+            "sequences are taken to end with their documents, as the run does not tell "
+            f"how its cache_dir was cut: {error}",
+            file=sys.stderr,
+        )
+        return False
 
 
 def _digest(examples):

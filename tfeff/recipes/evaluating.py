@@ -12,6 +12,7 @@ import tensorflow as tf
 import tfeff
 from tfeff.data.cache.finishing import NoText
 from tfeff.recipes.corpora import corpus
+from tfeff.recipes.data_record import crosses_documents
 from tfeff.recipes.evaluate_settings import EvaluateSettings
 from tfeff.recipes.heads import own_head_names
 from tfeff.recipes.pretrain_settings import PretrainSettings
@@ -161,7 +162,7 @@ def _subject(settings):
         load_run_tokenizer(settings.run_dir),
         step,
         objective(of_run).examples,
-        (of_run.sequence_length, of_run.cross_documents),
+        (of_run.sequence_length, crosses_documents(settings.run_dir, of_run)),
     )
 
 

@@ -14,6 +14,7 @@ from tfeff.objectives.heads import heads_of
 from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.corpora import (
     build_caches,
+    cached_crosses_documents,
     given_tokenizer,
     open_caches,
     train_and_validation,
@@ -107,9 +108,6 @@ def settle(settings: S, stages: int = 1) -> S:
     )
     _check_overrides(settings)
     check_no_fraction(settings)
-    examples = objective(settings).examples
-    if isinstance(examples, tfeff.data.SentencePairs):
-        examples.check(settings.sequence_length, settings.cross_documents)
     check_plots(settings.plots)
     own = ("preset", "override", "tokenizer", "tokenizer_kind", "vocabulary_size")
     if settings.pretrained and (given := sorted(changed(settings) & {*own})):
@@ -128,6 +126,15 @@ def settle(settings: S, stages: int = 1) -> S:
             f"settings of them. Received: cache_dir={settings.cache_dir!r} and "
             f"{', '.join(given)}"
         )
+    examples = objective(settings).examples
+    if isinstance(examples, tfeff.data.SentencePairs):
+        examples.check(settings.sequence_length, settings.cross_documents)
+        if settings.cache_dir and cached_crosses_documents(settings.cache_dir):
+            raise ValueError(
+                "`cache_dir` must have sequences of one document each for pairs of "
+                "sentences: those of tfeff cache without --cross_documents. Received: "
+                f"cache_dir={settings.cache_dir!r}, objective={settings.objective!r}"
+            )
     if settings.tokenizer and "tokenizer_kind" in changed(settings):
         raise ValueError(
             "`tokenizer_kind` must be left out where a `tokenizer` is given. Received: "

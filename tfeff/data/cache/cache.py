@@ -37,6 +37,7 @@ class Cache:
         directory: the folder, as an absolute path. Of a cache that Beam's workers wrote
             to a URL it is a copy, which is downloaded when it is first needed.
         sequence_length: T, tokens in a full sequence, with `[CLS]` and `[SEP]`.
+        cross_documents: whether a sequence may hold several documents.
         num_sequences: sequences in all.
         num_tokens: tokens of the text, without `[CLS]` and `[SEP]`.
         vocabulary_size: number of ids; every id is below it.
@@ -53,6 +54,7 @@ class Cache:
     def __init__(self, directory: str, manifest: Manifest):
         self._place = directory
         self.sequence_length = manifest.sequence_length
+        self.cross_documents = manifest.cross_documents
         self.num_sequences = manifest.num_sequences
         self.num_tokens = manifest.num_tokens
         self.vocabulary_size = manifest.vocabulary_size
