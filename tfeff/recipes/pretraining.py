@@ -129,12 +129,6 @@ def settle(settings: S, stages: int = 1) -> S:
     examples = objective(settings).examples
     if isinstance(examples, tfeff.data.SentencePairs):
         examples.check(settings.sequence_length, settings.cross_documents)
-        if settings.cache_dir and cached_crosses_documents(settings.cache_dir):
-            raise ValueError(
-                "`cache_dir` must have sequences of one document each for pairs of "
-                "sentences: those of tfeff cache without --cross_documents. Received: "
-                f"cache_dir={settings.cache_dir!r}, objective={settings.objective!r}"
-            )
     if settings.tokenizer and "tokenizer_kind" in changed(settings):
         raise ValueError(
             "`tokenizer_kind` must be left out where a `tokenizer` is given. Received: "
@@ -191,6 +185,7 @@ def run_pretraining(
         callbacks: as of `pretrain`.
     """
     own_callbacks = Callbacks(settings, callbacks)
+    _check_pairs(settings)
     if settings.strategy == "multi_worker":
         end_at_once()  # A worker may wait for others for ever.
     strategy = tfeff.training.make_strategy(settings.strategy, settings.tpu)
@@ -249,6 +244,18 @@ def run_pretraining(
             files=(),
         )
         return model
+
+
+def _check_pairs(settings):
+    """Raises where the sequences of `cache_dir` cannot be made pairs of sentences."""
+    is_of_pairs = isinstance(objective(settings).examples, tfeff.data.SentencePairs)
+    cache_dir = settings.cache_dir
+    if is_of_pairs and cache_dir and cached_crosses_documents(cache_dir):
+        raise ValueError(
+            "`cache_dir` must have sequences of one document each for pairs of "
+            "sentences: those of tfeff cache without --cross_documents. Received: "
+            f"cache_dir={cache_dir!r}, objective={settings.objective!r}"
+        )
 
 
 def _finish(run, settings, model, tokenizer, valid, metrics):
