@@ -57,6 +57,8 @@ def test_mismatched_answers_are_skipped_only_if_asked(tmp_path, answer):
     examples = read_squad(path, skip_mismatched=True)
     assert [question.id for question in examples.questions] == ["good"]
     assert len(examples.skipped) == 1 and place in examples.skipped[0]
+    (bad,) = examples.mismatched
+    assert (bad.id, bad.answers, bad.spans) == ("bad", ("Ada", answer[0]), ((4, 7),))
 
 
 @pytest.mark.parametrize(
@@ -137,6 +139,7 @@ def test_mismatched_mrqa(tmp_path, span):
     examples = read_mrqa(path, skip_mismatched=True)
     assert [question.id for question in examples.questions] == ["good"]
     assert len(examples.skipped) == 1
+    assert [question.id for question in examples.mismatched] == ["bad"]
 
 
 def test_halves_of_mrqa(tmp_path):

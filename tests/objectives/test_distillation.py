@@ -256,6 +256,14 @@ def test_layer_maps():
             make_layer_map(*wrong)
 
 
+def test_without_layers_to_compare_no_map_is_needed():
+    student, teacher = (Classifier(make_encoder(layers), 2) for layers in (2, 3))
+    model = Distillation(student, teacher, attention=None, hidden=False)
+    assert model.comparison.terms == ["embedding", "prediction"]
+    with pytest.raises(ValueError, match="layers must divide the teacher's"):
+        Distillation(student, teacher, hidden=False)
+
+
 def test_what_does_not_fit_is_named():
     student, teacher = make_encoder(1), make_encoder(2)
     mixed = make_encoder(2, attention=["self", {"name": "mixed", "kernel_size": 3}])

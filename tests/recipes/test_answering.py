@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 import tfeff
-from tfeff.recipes import AnswerSettings, ReportSettings, report
+from tfeff.recipes import AnswerSettings, ReportSettings, answering, report
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PATHS = [str(REPOSITORY), os.environ.get("PYTHONPATH", "")]
@@ -121,6 +121,7 @@ def test_from_the_files_to_answers(task, pretrained, tmp_path):
     encoder, _ = tfeff.tasks.load_pretrained(folder)  # As a teacher's.
     assert encoder.max_sequence_length == 40
     shutil.rmtree(folder / "preset")  # Runs of before had none.
+    shutil.rmtree(folder / "plots")
     (folder / "SHA256SUMS").unlink()
     changed = (folder / "predictions.json").stat().st_mtime_ns
     again = run(*flags, "--predict_split=test_new", f"--test={file}")
@@ -129,9 +130,28 @@ def test_from_the_files_to_answers(task, pretrained, tmp_path):
     assert json.loads(new.read_text()).keys() == predictions.keys()
     assert (folder / "predictions.json").stat().st_mtime_ns == changed
     assert (folder / "preset").exists()
+    assert (folder / "plots" / "average_attention.png").exists()
     other = run(*flags, "--steps=5")
     assert other.returncode != 0
     assert "steps: there 4, now 5" in other.stderr
+
+
+def test_all_questions_are_predicted(tmp_path, capsys):
+    file = write_squad(tmp_path / "squad.json", impossible=False)
+    text = file.read_text().replace('"answer_start": 0', '"answer_start": 1')
+    file.write_text(text)
+    settings = AnswerSettings(
+        run_dir="run", train=file, dev=file, pretrained="preset", skip_mismatched=True
+    )
+    squad = tfeff.datasets.get("SQuAD1.1")
+    found = {
+        is_predicted: answering.read(settings, squad, "dev", "dev", is_predicted)
+        for is_predicted in (False, True)
+    }
+    assert [question.id for question in found[False]] == ["q0", "q1"]
+    assert "1 questions left out" in capsys.readouterr().out
+    assert [question.id for question in found[True]] == ["q0", "q1", "q2"]
+    assert found[True][2].answers == ("The  small cat",)
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tfeff.recipes import DistillSettings, distill
 from tfeff.recipes.data_record import keep_data
 from tfeff.recipes.distilling_models import layer_settings, prediction_settings
+from tfeff.recipes.distilling_tasks import _layers
 from tfeff.recipes.runs import open_run
 
 SIZES = {
@@ -139,9 +140,10 @@ def test_students_of_every_kind_of_task(task, folder, tmp_path):
     import tensorflow as tf
     import tensorflow_text  # noqa: F401
 
-    changes = {"Chosen": {"layer_weights": [1, 2, 0.5]}}.get(
-        task, {"label_weight": 0.5}
-    )
+    changes = {
+        "Chosen": {"layer_weights": [1, 2, 0.5]},
+        "Rated": {"layer_weights": [0, 0, 1]},  # Predictions alone.
+    }.get(task, {"label_weight": 0.5})
     settings = on_a_task(folder, task, tmp_path / "run", **changes)
     metrics = distill(settings, DATASETS[task])
     assert set(metrics) == {"student", "teacher", "baseline"}
@@ -150,8 +152,10 @@ def test_students_of_every_kind_of_task(task, folder, tmp_path):
     assert type(student) is TASKS[task] and student.encoder.num_layers == 1
     served = tf.saved_model.load(str(tmp_path / "run" / "export" / "1"))
     assert "serving_default" in served.signatures
-    # A finished run is left as it is.
-    assert distill(settings, DATASETS[task]) == metrics
+    # A finished run is left as it is, but for pictures.
+    drawn = dataclasses.replace(settings, plots=True)
+    assert distill(drawn, DATASETS[task]) == metrics
+    assert (tmp_path / "run" / "plots" / "average_attention.png").exists()
 
 
 def test_a_finished_run_on_other_data_is_refused(tmp_path):
@@ -255,6 +259,21 @@ def test_masked_language_models_as_distilbert(folder, tmp_path):
     assert again == metrics
     saved = json.loads((tmp_path / "run" / "config.json").read_text())
     assert saved["prediction_weight"] == 20.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_left"),
+    [
+        ({}, True),
+        ({"steps": 0}, False),
+        ({"layer_weights": (0, 0, 1)}, False),
+        ({"layer_weights": (0, 0, 1), "cosine_weight": 1.0}, True),
+    ],
+)
+def test_layers_without_a_weight_left_are_not_distilled(changes, is_left):
+    pair = make_encoder(1), make_encoder(1)
+    settings = on_a_task(Path("x"), "Rated", "run", **changes)
+    assert (_layers(settings, *pair, tokenizer(), tokenizer()) is not None) == is_left
 
 
 @pytest.mark.slow

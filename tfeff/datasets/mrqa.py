@@ -41,8 +41,8 @@ def read_mrqa(
     Args:
         path: the file, `.jsonl.gz` as published, or `.jsonl`.
         skip_mismatched: skip questions with an answer whose letters and digits are
-            not in the passage at the given characters, and list them in `skipped`. By
-            default they are errors.
+            not in the passage at the given characters, and list them in `skipped` and
+            `mismatched`. By default they are errors.
         half: `"first"` or `"second"`, the questions in this half of the order by the
             SHA-256 digest of their id; the first one has the middle one of an odd
             number. `None` for all.
@@ -111,7 +111,7 @@ def _question(record, passage, where):
     name = record["qid"]
     where = f"{where}, question {name!r}"
     answers = [checked(a, str, where) for a in field(record, "answers", list, where)]
-    spans = []
+    spans, problem = [], None
     for found in field(record, "detected_answers", list, where):
         checked(found, dict, where)
         text = field(found, "text", str, where)
@@ -121,12 +121,13 @@ def _question(record, passage, where):
                 raise ValueError(f"{where}: a span must be a pair. Received: {span}")
             start, end = span[0], span[1] + 1
             inside = 0 <= start < end <= len(passage)
-            if not inside or _letters(passage[start:end]) != _letters(text):
-                return None, (
+            if inside and _letters(passage[start:end]) == _letters(text):
+                spans.append((start, end))
+            else:
+                problem = problem or (
                     f"{where}: the answer {text!r} must be at characters {span}. "
                     f"Received: {passage[max(start, 0) : max(end, 0)]!r} there"
                 )
-            spans.append((start, end))
     question = Question(
         id=name,
         question=field(record, "question", str, where),
@@ -134,7 +135,7 @@ def _question(record, passage, where):
         answers=tuple(answers),
         spans=tuple(spans),
     )
-    return question, None
+    return question, problem
 
 
 def _letters(text):

@@ -116,7 +116,8 @@ def read_squad(path: str | os.PathLike, skip_mismatched: bool = False) -> SpanEx
     Args:
         path: the JSON file.
         skip_mismatched: skip questions with an answer that is not in the passage at
-            the given character, and list them in `skipped`. By default they are errors.
+            the given character, and list them in `skipped` and `mismatched`. By default
+            they are errors.
 
     Returns:
         The questions. Those of SQuAD 2.0 that are impossible have no answers.
@@ -154,15 +155,16 @@ def read_squad(path: str | os.PathLike, skip_mismatched: bool = False) -> SpanEx
 def collected(path: str, found: Iterable, skip_mismatched: bool) -> SpanExamples:
     """The questions; raises if there are none or two have the same id.
 
-    `found` has `(question, None)` for each question, or `(None, problem)` if its
-    answers are wrong.
+    `found` has `(question, None)` for each question, or `(question, problem)` if an
+    answer is not at its place.
     """
-    questions, skipped = [], []
+    questions, skipped, mismatched = [], [], []
     for question, problem in found:
         if problem is None:
             questions.append(question)
         elif skip_mismatched:
             skipped.append(problem)
+            mismatched.append(question)
         else:
             raise ValueError(problem)
     if not questions:
@@ -170,13 +172,13 @@ def collected(path: str, found: Iterable, skip_mismatched: bool) -> SpanExamples
             f"{path} must hold questions. Received: none, and {len(skipped)} skipped"
         )
     ids = set()
-    for question in questions:
+    for question in (*questions, *mismatched):
         if question.id in ids:
             raise ValueError(
                 f"{path}: ids must differ. Received: {question.id!r} twice"
             )
         ids.add(question.id)
-    return SpanExamples(tuple(questions), tuple(skipped))
+    return SpanExamples(tuple(questions), tuple(skipped), tuple(mismatched))
 
 
 def _records(file, path):
@@ -202,19 +204,20 @@ def _question(record, passage, where):
             f"{where}: a question must have answers if and only if it is possible. "
             f"Received: is_impossible={impossible!r}, {len(answers)} answers"
         )
-    texts, spans = [], []
+    texts, spans, problem = [], [], None
     for answer in answers:
         checked(answer, dict, where)
         text = field(answer, "text", str, where)
         start = field(answer, "answer_start", int, where)
         end = start + len(text)
-        if not text or start < 0 or passage[start:end] != text:
-            return None, (
+        texts.append(text)
+        if text and start >= 0 and passage[start:end] == text:
+            spans.append((start, end))
+        else:
+            problem = problem or (
                 f"{where}: the answer {text!r} must be at character {start}. "
                 f"Received: {passage[max(start, 0) : max(end, 0)]!r} there"
             )
-        texts.append(text)
-        spans.append((start, end))
     question = Question(
         id=record["id"],
         question=field(record, "question", str, where),
@@ -222,7 +225,7 @@ def _question(record, passage, where):
         answers=tuple(texts),
         spans=tuple(spans),
     )
-    return question, None
+    return question, problem
 
 
 def _score_v1(examples, predictions):

@@ -65,7 +65,9 @@ class AnswerSettings(TuningSettings):
         fixed=False,
     )
     skip_mismatched: bool = setting(
-        "Leave out questions whose answer does not stand at its offset.", False
+        "Leave questions whose answer does not stand at its offset out of train and dev, "
+        "and so out of their scores; predict_split has all questions.",
+        False,
     )
     train_examples: int | None = setting(
         "Train on the first so many questions; default: on all.", None, minimum=1

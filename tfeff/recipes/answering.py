@@ -135,6 +135,10 @@ def answer(
                 tfeff.training.load_checkpoint(best_model), tokenizer, path
             ),
         )
+        if settings.plots:
+            encoder = tfeff.training.load_checkpoint(run.path(MODEL)).encoder
+            batches = task.dev.dataset(8, shuffle=False, repeat=False)
+            draw(encoder, batches, run, settings.plots)
         path = run.path("metrics.json")
         # The cells may be others than those of an earlier start.
         metrics = {**read_object(path), "grid": summary}
@@ -180,8 +184,8 @@ def make_task(settings, dataset, metric, encoder, tokenizer):
     """Reads the parts of the data set."""
     length = settings.sequence_length
 
-    def windows(split, given, count=None):
-        questions = read(settings, dataset, split, given, count)
+    def windows(split, given, count=None, is_predicted=False):
+        questions = read(settings, dataset, split, given, is_predicted)[:count]
         return tfeff.data.make_span_features(
             questions, tokenizer, length, settings.stride
         )
@@ -192,7 +196,7 @@ def make_task(settings, dataset, metric, encoder, tokenizer):
     to_predict = predicted_baseline = None
     if settings.predict_split:
         given = "test" if settings.test else "dev"
-        to_predict = windows(settings.predict_split, given)
+        to_predict = windows(settings.predict_split, given, is_predicted=True)
     print(
         f"{len(train.questions):,} questions in {len(train):,} windows to train "
         f"on; {len(dev.questions):,} in {len(dev):,} to choose the best by"
@@ -220,16 +224,18 @@ def make_task(settings, dataset, metric, encoder, tokenizer):
     )
 
 
-def read(settings, dataset, split, given, count):
-    """The first `count` questions of a part of the file `given`, or all."""
+def read(settings, dataset, split, given, is_predicted):
+    """The questions of a part of the file `given`."""
     options = {"skip_mismatched": True} if settings.skip_mismatched else {}
     path = getattr(settings, given)
     of_split = "predict_split" if split == settings.predict_split else "dev_split"
     with named_as(split=of_split, folder=given):
         found = dataset.read(split, path, **options)
-    if found.skipped:
-        print(f"{path}: {len(found.skipped)} questions left out. {found.skipped[0]}")
-    return found.questions[:count]
+    # Where an answer stands matters to training: submissions have all questions.
+    more = found.mismatched if is_predicted else ()
+    if count := len(found.skipped) - len(more):
+        print(f"{path}: {count} questions left out. {found.skipped[0]}")
+    return found.questions + more
 
 
 def examples(part):
@@ -295,8 +301,6 @@ def write_best(settings, run, task, tokenizer, summary):
     task.dataset.write_predictions(
         task.dev_split, examples(task.dev), answers, run.directory
     )
-    batches = task.dev.dataset(8, shuffle=False, repeat=False)
-    draw(model.encoder, batches, run, settings.plots)
     write_model(
         run,
         model,

@@ -197,10 +197,10 @@ def crosses_documents(run_dir: str, settings: PretrainSettings) -> bool:
 
 
 def _digest(examples):
-    """Digest of all columns but `skipped`."""
+    """Digest of all columns but those of what was left out."""
     digest = hashlib.sha256()
     for field in dataclasses.fields(examples):
-        if field.name == "skipped":
+        if field.name in ("skipped", "mismatched"):
             continue
         values = getattr(examples, field.name)
         for value in values if isinstance(values, tuple) else (values,):

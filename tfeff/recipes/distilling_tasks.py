@@ -11,6 +11,10 @@ import tensorflow as tf
 
 import tfeff
 from tfeff.objectives.distillation.layer_map import check_tokenizers
+from tfeff.objectives.distillation.loss_weights import (
+    check_layer_weights,
+    weights_left,
+)
 from tfeff.recipes import answering, finetuning
 from tfeff.recipes.baselines import make_baseline, scores_line
 from tfeff.recipes.callbacks import Callbacks
@@ -62,6 +66,11 @@ def distill_on_a_task(
         read = {"train": train, "dev": dev}
         if os.path.exists(run.path("metrics.json")):
             keep_data(run, dataset, read, trained="")
+            if settings.plots:
+                student = tfeff.training.load_checkpoint(run.path(MODEL))
+                _, tokenizer = tfeff.tasks.load_pretrained(run.path("preset"))
+                rows = _rows(dev, tokenizer, settings)
+                _draw(student, _Part(dataset, dev, rows, settings), run)
             return finish(run)
         for name in ("preset", "export"):  # A start that was killed left them.
             remove_folder(run.path(name))
@@ -138,8 +147,7 @@ def distill_on_a_task(
         report(best, metric, settings.prediction_steps, baseline)
         keep_data(run, dataset, read, trained="")
         tfeff.training.save_checkpoint(student, run.path(MODEL))
-        batches = dev_part.encoder_batches(8, shuffle=False, repeat=False)
-        draw(student.encoder, batches, run, settings.plots)
+        _draw(student, dev_part, run)
         write(
             run,
             {"student": best.best, "teacher": teachers, "baseline": baseline},
@@ -202,6 +210,11 @@ class _Part:
     def _answers(self, model):
         longest = self.settings.max_answer_tokens
         return answering.evaluate(model, self.dataset, self.rows, longest)
+
+
+def _draw(model, part, run):
+    batches = part.encoder_batches(8, shuffle=False, repeat=False)
+    draw(model.encoder, batches, run, part.settings.plots)
 
 
 def _model_class(dataset):
@@ -287,7 +300,9 @@ def _make_student(teacher, encoder, label_names):
 def _layers(settings, student, teacher, *tokenizers):
     """The distillation of layers; None where no layer is compared."""
     arguments = layer_settings(settings, student, teacher)
-    if not settings.steps or not arguments["loss_weights"]:
+    layer_weights = check_layer_weights(settings.layer_weights, student.num_layers)
+    weights = weights_left(arguments["loss_weights"], layer_weights)
+    if not settings.steps or not weights:
         check_tokenizers(tokenizers)
         return None
     return tfeff.objectives.Distillation(

@@ -322,25 +322,30 @@ class SpanExamples:
     Attributes:
         questions: in the order of the file.
         skipped: what was wrong with each question that was left out.
+        mismatched: those of the left out questions that can be predicted: an answer
+            does not stand at its offset, and has no span.
 
     Raises:
-        TypeError: if `questions` is no sequence of `Question`s.
+        TypeError: if `questions` or `mismatched` is no sequence of `Question`s.
 
     Example: see `make_span_features`.
     """
 
     questions: tuple[Question, ...]
     skipped: tuple[str, ...] = ()
+    mismatched: tuple[Question, ...] = ()
 
     def __post_init__(self):
-        questions = check_column("questions", self.questions, "`Question`s")
-        for index, question in enumerate(questions):
-            if not isinstance(question, Question):
-                raise TypeError(
-                    "`questions` must be a sequence of `Question`s. "
-                    f"Received: {question!r:.80} at {index}"
-                )
-        _set(self, questions=questions, skipped=check_texts("skipped", self.skipped))
+        for name in ("questions", "mismatched"):
+            questions = check_column(name, getattr(self, name), "`Question`s")
+            for index, question in enumerate(questions):
+                if not isinstance(question, Question):
+                    raise TypeError(
+                        f"`{name}` must be a sequence of `Question`s. "
+                        f"Received: {question!r:.80} at {index}"
+                    )
+            _set(self, **{name: questions})
+        _set(self, skipped=check_texts("skipped", self.skipped))
 
     def __len__(self) -> int:
         return len(self.questions)

@@ -54,3 +54,17 @@ def check_layer_weights(
     if not any(weights):
         raise ValueError(f"`layer_weights` must have one above 0. {received}")
     return weights
+
+
+def weights_left(
+    weights: Mapping[str, float], layer_weights: Sequence[float]
+) -> dict[str, float]:
+    """The weights of those terms that are not 0, by themselves or by their layers'."""
+    first, *of_layers, last = layer_weights
+    factors = {"embedding": first, "prediction": last}
+    factors |= dict.fromkeys(("hidden", "attention"), any(of_layers))
+    return {
+        name: weight
+        for name, weight in weights.items()
+        if weight and factors.get(name, True)
+    }

@@ -17,6 +17,7 @@ from tfeff.objectives.distillation.layer_map import (
 from tfeff.objectives.distillation.loss_weights import (
     check_layer_weights,
     check_loss_weights,
+    weights_left,
 )
 from tfeff.objectives.distillation.target_weights import (
     check_predictions,
@@ -76,7 +77,8 @@ class Distillation(DistributedModel):
             a whole, so that Keras forgets which weights its adapters had frozen: to
             train it again, load it again.
         layer_map: `"uniform"`, g(m) = m N / M; `"top"`, g(m) = m + N - M; `"bottom"`,
-            g(m) = m; or a list of g(1) to g(M), counted from 1.
+            g(m) = m; or a list of g(1) to g(M), counted from 1. It is not read where
+            neither hidden states nor maps are compared.
         attention: which maps are compared: `"scores"` before the softmax,
             `"probabilities"`, or `None` for none; `tfeff.objectives.common_maps`
             returns the kind that both models have. If the numbers of heads differ,
@@ -118,8 +120,8 @@ class Distillation(DistributedModel):
             student without a loss of its own; if `temperature` is not a positive
             number; if `attention`, `reduction`, `soften` or a name of `loss_weights`
             is unknown; if they are the same model, their vocabularies, tokenizers or
-            numbers of logits differ, the layer map does not fit, an attention lacks
-            these maps, the heads cannot be paired, widths differ where cosines are
+            numbers of logits differ, the map of layers that are compared does not fit, an
+            attention lacks these maps, the heads cannot be paired, widths differ where cosines are
             compared, a weight is negative, or no term is chosen.
 
     Example:
@@ -209,9 +211,9 @@ class Distillation(DistributedModel):
             "temperature": check_positive("temperature", temperature),
             "soften": check_choice("soften", soften, ("both", "student")),
         }
-        layers = make_layer_map(
-            layer_map, *(encoder.num_layers for encoder in encoders)
-        )
+        depths = [encoder.num_layers for encoder in encoders]
+        compares_layers = "hidden" in weights or "attention" in weights
+        layers = make_layer_map(layer_map, *depths) if compares_layers else []
         # It is set to True first: TensorFlow ignores the assignment of False to
         # False, and layers that were made trainable since would stay so.
         teacher.trainable = True
@@ -372,15 +374,7 @@ class Distillation(DistributedModel):
 def _weights_of_terms(chosen, loss_weights, layer_weights):
     """The weight of each term that is computed, by name."""
     terms = [name for name, wanted in chosen.items() if wanted]
-    weights = check_loss_weights(loss_weights, terms)
-    first, *of_layers, last = layer_weights
-    factors = {"embedding": first, "prediction": last}
-    factors |= dict.fromkeys(("hidden", "attention"), any(of_layers))
-    weights = {
-        name: weight
-        for name, weight in weights.items()
-        if weight and factors.get(name, True)
-    }
+    weights = weights_left(check_loss_weights(loss_weights, terms), layer_weights)
     if not weights:
         raise ValueError(
             "At least one of `attention`, `hidden`, `embedding`, `prediction`, "
