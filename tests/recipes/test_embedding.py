@@ -46,15 +46,11 @@ def folder(tmp_path, monkeypatch):
 
 
 def settings(**others):
-    values = dict(
-        run_dir="run",
-        pretrained="preset",
-        data=".",
-        batch_sizes=(4,),
-        steps=3,
-        eval_every=2,
-        learning_rates=(1e-3,),
-    )
+    values = dict(run_dir="run", pretrained="preset", data=".")
+    if "examples" in others:
+        values |= dict(
+            batch_sizes=(4,), steps=3, eval_every=2, learning_rates=(1e-3,)
+        )
     return EmbedSettings(**values | others)
 
 
@@ -193,18 +189,31 @@ def test_rows_of_blocks_have_the_full_length(folder, monkeypatch):
         ),
         (dict(task="SST-2"), "`task` must be a data set of pairs with ratings"),
         (dict(pooling="layerwise"), "`pooling` must be another than 'layerw"),
-        (dict(metric="accuracy"), "`metric` must be one of"),
+        (dict(metric="accuracy", examples="texts.txt"), "`metric` must be one of"),
         (dict(split="test"), "`data` must hold"),
         (dict(split="tset"), "`split` must be one of"),
         (dict(examples="none.txt"), "cannot read 'none.txt'"),
         (dict(temperature=0.0, examples="pairs.tsv"), "`temperature` must"),
         (dict(train_examples=99, examples="pairs.tsv"), "`train_examples` must"),
+        (
+            dict(steps=3, dropout=0.1),
+            "`examples` must be given with .*examples=None and dropout, steps$",
+        ),
     ],
 )
 def test_bad_settings_are_named_before_any_work(folder, others, message):
     with pytest.raises(ValueError, match=message):
         embed(settings(**others))
     assert not (folder / "run" / "cells").exists()
+
+
+def test_examples_are_given_once(folder):
+    examples = tfeff.data.SentenceExamples(rows=[(text,) for text in DOCUMENTS])
+    with pytest.raises(ValueError, match="`examples` must be given once.*'texts.txt'"):
+        embed(settings(examples="texts.txt"), examples)
+    with pytest.raises(ValueError, match="examples=None and callbacks"):
+        embed(settings(), callbacks=[print])
+    assert not (folder / "run").exists()
 
 
 def test_an_empty_text_of_a_pair_is_named_before_any_work(folder, monkeypatch):

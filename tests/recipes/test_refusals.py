@@ -31,7 +31,7 @@ ANSWER = ["answer", *TUNE, "--task=squad1", "--train=squad.json", "--dev=squad.j
 ANSWER += ["--sequence_length=24", "--stride=4"]
 TASK = ["--stage=task", "--task=SST-2", "--data=glue", "--teacher=preset"]
 TASK = ["distill", *TASK, "--student=preset", "--steps=2", "--prediction_steps=2"]
-EMBED = ["embed", *TUNE, "--data=glue", "--batch_sizes=2", "--dropout=0.1"]
+EMBED = ["embed", "--pretrained=preset", "--data=glue"]
 
 
 @pytest.fixture(scope="module")
@@ -149,9 +149,9 @@ def test_settings_are_tried_before_a_folder_is_made(
         (FINETUNE, ["--predict_split=test"], "predict_split"),
         (ANSWER, ["--predict_split=dev", "--test=half.json"], "predict_split"),
         (ANSWER, ["--test=nowhere.json"], "test"),
-        (EMBED, ["--save_lora"], "save_lora"),
-        (EMBED, ["--lora_rank=3"], "lora_rank"),
-        (EMBED, ["--train_examples=5"], "train_examples"),
+        (EMBED, ["--save_lora"], "examples"),
+        (EMBED, ["--lora_rank=3"], "examples"),
+        (EMBED, ["--train_examples=5"], "examples"),
         (EMBED, ["--examples=one.txt"], "examples"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else value,

@@ -5,6 +5,12 @@ from typing import Any, ClassVar
 from tfeff.recipes.optimizer_settings import TuningSettings
 from tfeff.recipes.settings import setting, settings
 
+# The settings that matter without `examples`; all others are of training.
+OF_SCORING = (
+    *("run_dir", "pretrained", "swap_positions", "dtype", "task", "data", "split"),
+    *("pooling", "sequence_length"),
+)
+
 
 @settings
 class EmbedSettings(TuningSettings):
@@ -26,7 +32,7 @@ class EmbedSettings(TuningSettings):
 
     Scores are the correlations of cosines with the ratings of pairs of texts, such as
     STS-B's. Those of the encoder before training are printed first; without
-    `examples` nothing is trained, and these are all:
+    `examples` nothing is trained, these are all, and settings of training are refused:
 
         tfeff embed --run_dir=runs/mean --pretrained=runs/shatter --task=STS-B \\
             --data=glue --pooling=mean

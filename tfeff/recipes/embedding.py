@@ -13,7 +13,7 @@ import numpy as np
 import tfeff
 from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.data_record import keep_data
-from tfeff.recipes.embed_settings import EmbedSettings
+from tfeff.recipes.embed_settings import OF_SCORING, EmbedSettings
 from tfeff.recipes.heads import read_own_head, read_own_pooling
 from tfeff.recipes.long_texts import print_long
 from tfeff.recipes.run_exports import has_model, same_weights, write_model
@@ -25,7 +25,7 @@ from tfeff.recipes.runs import (
     print_finetune_next,
     recipe_running,
 )
-from tfeff.recipes.settings import check_settings
+from tfeff.recipes.settings import changed, check_settings
 from tfeff.recipes.task_dataset import best_metric, find_dataset
 from tfeff.recipes.task_scores import print_undefined
 from tfeff.recipes.tuning import (
@@ -53,7 +53,7 @@ def embed(
 
     Args:
         settings: the `EmbedSettings`, which say what is in the run directory.
-        examples: what to train on; `None` for the file `settings.examples`.
+        examples: what to train on, in place of a file `settings.examples`.
         dataset: a data set of rated pairs with the name `settings.task`; `None` for the
             one that is registered under it.
         callbacks: Keras callbacks beside those of the settings, or functions that make
@@ -113,19 +113,26 @@ def embed(
             f"Received: task={settings.task!r}, whose labels are {dataset.label_names}"
         )
     if examples is None and settings.examples is None:
-        for name in ("lora_rank", "save_lora", "train_examples"):
-            if value := getattr(settings, name):
-                raise ValueError(
-                    f"`{name}` must be left out without `examples`: nothing is "
-                    f"trained. Received: {name}={value!r}"
-                )
+        given = sorted(changed(settings).difference(OF_SCORING))
+        if given or callbacks:
+            raise ValueError(
+                "`examples` must be given with settings of training: without them "
+                "nothing is trained. Received: examples=None and "
+                f"{', '.join(given) or 'callbacks'}"
+            )
+    if examples is not None and settings.examples is not None:
+        raise ValueError(
+            "`examples` must be given once, as a file of the settings or as an object. "
+            f"Received: settings.examples={settings.examples!r} and "
+            f"examples={examples!r:.80}"
+        )
     metric = f"{settings.split}_{best_metric(settings, dataset)}"
     kind = tfeff.data.SentenceExamples
     if examples is not None and not isinstance(examples, kind):
         raise TypeError(
             f"`examples` must be `{kind.__name__}`. Received: examples={examples!r:.80}"
         )
-    if settings.examples is not None and examples is None:
+    if settings.examples is not None:
         with named_as(path="examples"):
             examples = tfeff.datasets.read_sentences(settings.examples)
     if examples is not None and settings.train_examples is not None:
