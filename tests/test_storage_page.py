@@ -42,7 +42,7 @@ def test_commands_and_code(tmp_path, monkeypatch, capsys):
         small = SMALL.split() if command == "pretrain" else []
         assert main.main([command, *given, *small]) == 0
     out = capsys.readouterr().out
-    assert "to fine-tune: store://bucket/runs/first/preset" in out
+    assert "to fine-tune: store://bucket/runs/first\n" in out
     metrics = json.loads(pathlib.Path(store.root, "bucket", "first.json").read_text())
     assert metrics["step"] == 2
     # Of the run, the model alone was downloaded.

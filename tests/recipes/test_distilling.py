@@ -242,7 +242,10 @@ def parsed(*flags):
     [
         (["--task=RTE"], "`task` can be given with `stage='task'` only.*task='RTE'"),
         (["--copies=3"], "`copies` can be given with `stage='task'` only.*copies=3"),
-        (["--temperature=2"], "`temperature` can .*`prediction_weight` only"),
+        (
+            ["--temperature=2"],
+            "`temperature` can .*only.*=2.0, prediction_weight=None$",
+        ),
         (
             [*LABELS_ALONE, "--soften=student"],
             "`soften` can .*`prediction_weight` only",

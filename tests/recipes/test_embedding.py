@@ -48,9 +48,7 @@ def folder(tmp_path, monkeypatch):
 def settings(**others):
     values = dict(run_dir="run", pretrained="preset", data=".")
     if "examples" in others:
-        values |= dict(
-            batch_sizes=(4,), steps=3, eval_every=2, learning_rates=(1e-3,)
-        )
+        values |= dict(batch_sizes=(4,), steps=3, eval_every=2, learning_rates=(1e-3,))
     return EmbedSettings(**values | others)
 
 

@@ -14,6 +14,7 @@ from tfeff.recipes import (
     AnswerSettings,
     CacheSettings,
     EmbedSettings,
+    FinetuneSettings,
     PretrainSettings,
     StackSettings,
 )
@@ -132,6 +133,23 @@ def test_a_configuration_is_read_back(override):
     config = json.loads(json.dumps(values.config()))
     assert "folder" not in config
     assert Example.from_config(config, folder="x") == values
+
+
+@pytest.mark.parametrize(
+    ("cls", "given", "message"),
+    [
+        (FinetuneSettings, {"batch_sizes": (4, 4)}, r"`batch_sizes` .*\[4, 4\]"),
+        (FinetuneSettings, {"pretrained_steps": (2, 3, 2)}, "`pretrained_steps` must"),
+        (AnswerSettings, {"learning_rates": (1, 1.0)}, r"`learning_rates` .*1.0, 1.0"),
+        (EmbedSettings, {"seeds": (0, 0)}, "`seeds` must have each value once"),
+        (FinetuneSettings, {"tpu": "x"}, "`tpu` can be given .*strategy='default'$"),
+        (PretrainSettings, {"tpu": "x", "strategy": "mirrored"}, "`tpu` can be given"),
+    ],
+)
+def test_values_that_are_tried_once_and_tpus_that_are_not_used(cls, given, message):
+    needed = {field.name: "x" for field in fields_of(cls) if field.required}
+    with pytest.raises(ValueError, match=message):
+        cls(**needed, **given)
 
 
 def test_the_order_of_overrides_is_none_of_the_configuration():

@@ -1,6 +1,7 @@
 """`tfeff stack` as a user runs it."""
 
 import csv
+import dataclasses
 import json
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import pytest
 import tfeff
 from tests.subjects.recipes import ENVIRONMENT, SMALL
 from tfeff.command import flags
-from tfeff.recipes import runs
+from tfeff.recipes import runs, stacking
 
 STAGES = ("--num_layers=4", "--doublings=2")
 
@@ -79,6 +80,28 @@ def test_there_is_no_encoder_to_begin_with():
             runs.upgraded(type(settings), "run", {**older, name: "huang4"})
     with pytest.raises(ValueError, match="`config` must be of a training that begins"):
         type(settings).named("convbert_small_512", run_dir="run")
+
+
+@pytest.mark.parametrize(
+    ("given", "num_layers"),
+    [
+        ({}, 4),
+        ({"num_layers": 6, "preset": "bert_base"}, 6),
+        ({"preset": "bert_base"}, 12),
+        ({"config": "bert_large"}, 24),
+    ],
+)
+def test_the_depth_is_the_presets_where_one_is_named(monkeypatch, given, num_layers):
+    command = [f"--{name}={value}" for name, value in given.items()]
+    settings = flags.parse(tfeff.recipes.StackSettings, ["--run_dir=run", *command])
+    trained = []
+    monkeypatch.setattr(stacking, "run_pretraining", lambda *args: trained.extend(args))
+    tfeff.recipes.stack(settings)
+    assert trained[0].num_layers == num_layers
+    assert trained[2].keywords["num_layers"] == num_layers
+    unknown = dataclasses.replace(settings, preset="bert_bas", num_layers=None)
+    with pytest.raises(ValueError, match="`preset` must be one of.*Did you mean"):
+        tfeff.recipes.stack(unknown)
 
 
 def test_each_stage_has_an_evaluation(tmp_path):

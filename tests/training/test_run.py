@@ -284,6 +284,8 @@ def test_strategies():
         make_strategy("gpu")
     with pytest.raises(ValueError, match="TPU"):
         make_strategy("tpu")
+    with pytest.raises(ValueError, match="`tpu` can be given .*name='mirrored'"):
+        make_strategy("mirrored", "local")
 
 
 def test_a_start_that_failed_at_once_does_not_spend_the_folder(tmp_path):

@@ -54,8 +54,9 @@ class AnswerSettings(TuningSettings):
         "The part of it to choose by, such as dev_half of MRQA; default: dev.", None
     )
     predict_split: str | None = setting(
-        "A part to predict with the best model, such as test_half of MRQA, or any name "
-        "that begins with test, of the file `test`; default: none.",
+        "A part to predict with the best model, all questions of it, such as test_half "
+        "of MRQA, or any name that begins with test, of the file `test`; default: "
+        "none.",
         None,
         fixed=False,
     )
@@ -65,8 +66,8 @@ class AnswerSettings(TuningSettings):
         fixed=False,
     )
     skip_mismatched: bool = setting(
-        "Leave questions whose answer does not stand at its offset out of train and dev, "
-        "and so out of their scores; predict_split has all questions.",
+        "Leave questions whose answer does not stand at its offset out of train and "
+        "dev, and of the scores there.",
         False,
     )
     train_examples: int | None = setting(

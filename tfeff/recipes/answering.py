@@ -136,9 +136,9 @@ def answer(
             ),
         )
         if settings.plots:
-            encoder = tfeff.training.load_checkpoint(run.path(MODEL)).encoder
+            model = tfeff.training.load_checkpoint(run.path(MODEL), compile=False)
             batches = task.dev.dataset(8, shuffle=False, repeat=False)
-            draw(encoder, batches, run, settings.plots)
+            draw(model.encoder, batches, run, settings.plots)
         path = run.path("metrics.json")
         # The cells may be others than those of an earlier start.
         metrics = {**read_object(path), "grid": summary}

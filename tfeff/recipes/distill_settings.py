@@ -137,7 +137,9 @@ class DistillSettings(RunSettings):
         "task: leave out malformed lines of tables, such as QQP's.", False
     )
     skip_mismatched: bool = setting(
-        "task: leave out questions whose answer does not stand at its offset.", False
+        "task: leave questions whose answer does not stand at its offset out of train "
+        "and dev, and of the scores there.",
+        False,
     )
     stride: int = setting("task: tokens from window to window.", 128, minimum=1)
     max_answer_tokens: int = setting("task: most tokens of an answer.", 30, minimum=1)
@@ -201,10 +203,10 @@ class DistillSettings(RunSettings):
         for name, needed in _unused(values).items():
             field = fields[name]
             if values[name] != field.default:
+                of = needed.partition("=")[0]
                 raise ValueError(
                     f"`{name}` can be given with `{needed}` only. Received: "
-                    f"{name}={field.to_json(values[name])!r}, stage={self.stage!r}, "
-                    f"augment_with={self.augment_with!r}"
+                    f"{name}={field.to_json(values[name])!r}, {of}={values[of]!r}"
                 )
         for name in ("task", "data"):
             if self.stage == "task" and not values[name]:

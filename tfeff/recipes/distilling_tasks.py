@@ -67,7 +67,7 @@ def distill_on_a_task(
         if os.path.exists(run.path("metrics.json")):
             keep_data(run, dataset, read, trained="")
             if settings.plots:
-                student = tfeff.training.load_checkpoint(run.path(MODEL))
+                student = tfeff.training.load_checkpoint(run.path(MODEL), compile=False)
                 _, tokenizer = tfeff.tasks.load_pretrained(run.path("preset"))
                 rows = _rows(dev, tokenizer, settings)
                 _draw(student, _Part(dataset, dev, rows, settings), run)

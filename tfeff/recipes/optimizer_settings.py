@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from tfeff.recipes.run_settings import RunSettings
-from tfeff.recipes.settings import DTYPES, MAX_SEED, setting, settings
+from tfeff.recipes.settings import DTYPES, MAX_SEED, fields_of, setting, settings
 
 
 @settings
@@ -103,6 +103,17 @@ class TuningSettings(OptimizerSettings):
     save_lora: bool = setting(
         "Whether adapters and head are also saved alone, as lora.safetensors.", False
     )
+
+    def __post_init__(self):
+        super().__post_init__()
+        for field in fields_of(type(self)):
+            values = getattr(self, field.name)
+            is_tried = field.is_tuple and field.kind in (int, float)
+            if is_tried and len(set(values)) < len(values):
+                raise ValueError(
+                    f"`{field.name}` must have each value once. "
+                    f"Received: {field.name}={list(values)}"
+                )
 
     def num_steps(self, num_examples: int, in_step: int, epochs: float) -> int:
         """The steps of a training on so many examples, so many in a step."""

@@ -270,7 +270,8 @@ def _finish(run, settings, model, tokenizer, valid, metrics):
     exported = write_encoder(run, model.encoder, tokenizer, served)
     run.finish()
     preset = run.shown(run.path("preset"))
-    print(f"the encoder and its tokenizer, to fine-tune: {preset}")
+    print(f"the run, to fine-tune: {settings.run_dir}")
+    print(f"the encoder and its tokenizer, for Keras code: {preset}")
     outputs = "embeddings and fillings" if fills else "embeddings"
     print(f"text in, {outputs} out: {run.shown(exported)}")
     print_finetune_next(settings.run_dir)

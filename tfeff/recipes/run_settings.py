@@ -31,3 +31,11 @@ class RunSettings(Settings):
         fixed=False,
         repeated=True,
     )
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.tpu and self.strategy != "tpu":
+            raise ValueError(
+                "`tpu` can be given with `strategy='tpu'` only. Received: "
+                f"tpu={self.tpu!r}, strategy={self.strategy!r}"
+            )

@@ -34,7 +34,11 @@ class StackSettings(PretrainSettings):
     removed = ("pretrained", "swap_positions")
     always = ("doublings",)
 
-    num_layers: int = setting("Layers in the end.", 4, minimum=1)
+    num_layers: int | None = setting(
+        "Layers in the end; default: those of the preset where one is named, else 4.",
+        None,
+        minimum=1,
+    )
     doublings: int = setting("How often the depth doubles on the way.", 1, minimum=1)
     switch_steps: tuple[int, ...] | None = setting(
         "Steps after which it doubles; by default equal stages.", None, minimum=1

@@ -1,5 +1,6 @@
 """Pretraining by progressive stacking."""
 
+import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 
@@ -12,8 +13,9 @@ from tfeff.recipes.pretraining import (
     run_pretraining,
     settle,
 )
-from tfeff.recipes.settings import check_settings
+from tfeff.recipes.settings import changed, check_settings
 from tfeff.recipes.stack_settings import StackSettings
+from tfeff.utils.checks import check_choice
 
 
 def stack(
@@ -55,13 +57,14 @@ def stack(
         Gong et al., "Efficient training of BERT by progressively stacking", 2019.
     """
     check_settings(settings, StackSettings)
+    num_layers = _depth(settings)
+    settings = dataclasses.replace(settings, num_layers=num_layers)
     settings = settle(settings, settings.doublings + 1)
-    first, rest = divmod(settings.num_layers, 2**settings.doublings)
+    first, rest = divmod(num_layers, 2**settings.doublings)
     if rest:
         raise ValueError(
             "`num_layers` must be a multiple of 2 to the power of `doublings`. "
-            f"Received: num_layers={settings.num_layers}, "
-            f"doublings={settings.doublings}"
+            f"Received: num_layers={num_layers}, doublings={settings.doublings}"
         )
     steps = _switch_steps(settings)
     is_reset = settings.optimizer == "reset"
@@ -73,7 +76,7 @@ def stack(
         )
     fit = functools.partial(
         tfeff.training.train_by_stacking,
-        num_layers=settings.num_layers,
+        num_layers=num_layers,
         switch_steps=steps,
         make_optimizer=functools.partial(make_optimizer, settings)
         if is_reset
@@ -82,6 +85,17 @@ def stack(
     return run_pretraining(
         settings, lambda: make_model(settings, num_layers=first), fit, callbacks
     )
+
+
+def _depth(settings):
+    """The number of layers in the end."""
+    if settings.num_layers is not None:
+        return settings.num_layers
+    if "preset" not in changed(settings):
+        return 4
+    presets = tfeff.encoders.presets()
+    preset = presets[check_choice("preset", settings.preset, presets)]
+    return preset["config"]["num_layers"]
 
 
 def _switch_steps(settings):

@@ -30,8 +30,9 @@ def make_strategy(name: str = "default", tpu: str = "") -> tf.distribute.Strateg
         A `tf.distribute.Strategy`. Make models in its `scope()`.
 
     Raises:
-        ValueError: if the name is unknown, there is no TPU to connect to, or Keras
-            runs on another backend than TensorFlow.
+        ValueError: if the name is unknown, `tpu` is given with another one than
+            `"tpu"`, there is no TPU to connect to, or Keras runs on another backend
+            than TensorFlow.
 
     Example:
 
@@ -39,6 +40,11 @@ def make_strategy(name: str = "default", tpu: str = "") -> tf.distribute.Strateg
     1
     """
     check_choice("name", name, STRATEGIES)
+    if tpu and name != "tpu":
+        raise ValueError(
+            "`tpu` can be given with `name='tpu'` only. Received: "
+            f"tpu={tpu!r}, name={name!r}"
+        )
     check_tensorflow("`make_strategy`")
     if name == "default":
         return tf.distribute.get_strategy()

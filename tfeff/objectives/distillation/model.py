@@ -120,9 +120,9 @@ class Distillation(DistributedModel):
             student without a loss of its own; if `temperature` is not a positive
             number; if `attention`, `reduction`, `soften` or a name of `loss_weights`
             is unknown; if they are the same model, their vocabularies, tokenizers or
-            numbers of logits differ, the map of layers that are compared does not fit, an
-            attention lacks these maps, the heads cannot be paired, widths differ where cosines are
-            compared, a weight is negative, or no term is chosen.
+            numbers of logits differ, the map of layers that are compared does not fit,
+            an attention lacks these maps, the heads cannot be paired, widths differ
+            where cosines are compared, a weight is negative, or no term is chosen.
 
     Example:
 
