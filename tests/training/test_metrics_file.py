@@ -21,15 +21,16 @@ def restored(tmp_path, content, step=10, saved=SAVED):
 
 
 @pytest.mark.parametrize(
-    "content", [SAVED, SAVED + "2,2.1,15\n", SAVED + "2,2.1,15\n3,", SAVED + "2,"]
+    "added", ["", "2,", "2,2.1,15\n", "2,2.1,15\n3,", "2,2.1,15\n3,2.0,20\n"]
 )
-def test_a_row_that_came_after_the_checkpoint_goes(tmp_path, capsys, content):
-    assert restored(tmp_path, content) == (SAVED, ALONE)
+def test_rows_that_came_after_the_checkpoint_go(tmp_path, capsys, added):
+    """Two, where the checkpoint of the first was not on the disk yet."""
+    assert restored(tmp_path, SAVED + added) == (SAVED, ALONE)
     assert capsys.readouterr().err == ""
 
 
 def test_before_the_first_checkpoint_there_is_no_row(tmp_path, capsys):
-    for content in ("epoch,l", HEADER, HEADER + "0,2.5,5\n", HEADER + "0,2.5"):
+    for content in ("epoch,l", HEADER, HEADER + "0,2.5", SAVED):
         assert restored(tmp_path, content, 0, "") == ("", [])
     assert capsys.readouterr().err == ""
 
@@ -75,7 +76,7 @@ def test_a_whole_table_of_a_checkpoint_without_it(tmp_path, capsys):
 
 
 def test_rows_of_checkpoints_that_were_deleted_are_kept(tmp_path, capsys):
-    content = SAVED + "2,2.1,15\n3,2.0,20\n"
+    content = SAVED + "2,2.1,15\n3,2.0,20\n4,1.9,25\n"
     assert restored(tmp_path, content) == (SAVED, KEPT)
     assert restored(tmp_path, content, 0, "") == ("", [*KEPT[1:], f"{KEPT[1][:-1]}2"])
     assert capsys.readouterr().err.count("is kept as metrics.csv.damaged-") == 2

@@ -36,10 +36,10 @@ class MetricsFile(keras.callbacks.Callback):
 def restore(path: str, step: int, saved: str | None) -> str:
     """Restores a table of metrics to its state at a checkpoint.
 
-    A row that came after the checkpoint is removed: it will be written again. If the
-    file differs otherwise, it is damaged, or checkpoints were deleted: then it is kept
-    beside the new one, as `metrics.csv.damaged-1`, and a line on standard error says
-    so.
+    Up to two rows that came after the checkpoint are removed: they will be written
+    again. If the file differs otherwise, it is damaged, or checkpoints were deleted:
+    then it is kept beside the new one, as `metrics.csv.damaged-1`, and a line on
+    standard error says so.
 
     Args:
         path: the file, which need not exist.
@@ -61,7 +61,8 @@ def restore(path: str, step: int, saved: str | None) -> str:
         return saved
     # With its first row, the header is new too.
     lines_left = found.removeprefix(saved).count("\n") - (not saved)
-    if not is_whole or not found.startswith(saved) or lines_left > 1:
+    # A row is written while the checkpoint of the epoch before may still be.
+    if not is_whole or not found.startswith(saved) or lines_left > 2:
         _set_aside(path, step)
     if saved:
         _write(saved, path)
