@@ -156,12 +156,44 @@ def test_digests_are_noted_again_after_the_last_of_several_uses(tmp_path):
     assert (tmp_path / "run" / "SHA256SUMS").read_text() == digests
 
 
+def test_digests_outlast_a_process_that_is_killed(tmp_path, capsys):
+    folder = tmp_path / "run"
+    with RunDirectory(folder, {}) as run:
+        for name in ("model", "table"):
+            (folder / name).write_text("one")
+        run.finish()
+
+    def die():
+        run = RunDirectory(folder, {})
+        (folder / "table").write_text("two")
+        assert run is not None
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    for told in (1, 0):  # What has changed is told once.
+        assert in_another_process(die)[0] == -signal.SIGKILL
+        RunDirectory(folder, {}).close()
+        text = capsys.readouterr().err
+        assert text.count("It has changed table, unless that is damage") == told
+        assert sorted(os.listdir(folder)) == [
+            *("SHA256SUMS", "config.json", "model", "table")
+        ]
+    (folder / "model").write_text("three")
+    with pytest.raises(ValueError, match="Damaged since it was written: .*run/model"):
+        RunDirectory(folder, {})
+    (folder / "model").write_text("one")
+    with RunDirectory(folder, {}) as run:
+        run.finish()
+        assert not (folder / "SHA256SUMS.earlier").exists()
+    assert "earlier" not in (folder / "SHA256SUMS").read_text()
+
+
 def test_a_forked_process_that_ends_tidies_nothing_up(tmp_path):
     with RunDirectory(tmp_path / "run", {}) as run:
         run.finish()
     run = RunDirectory(tmp_path / "run", {})
     assert in_another_process(run.close) == (0, "")
-    assert sorted(os.listdir(run.directory)) == ["config.json", "run.lock"]
+    names = ["SHA256SUMS.earlier", "config.json", "run.lock"]
+    assert sorted(os.listdir(run.directory)) == names
     run.close()
     assert sorted(os.listdir(run.directory)) == ["SHA256SUMS", "config.json"]
 

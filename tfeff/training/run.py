@@ -72,6 +72,7 @@ class RunDirectory:
     | `tensorboard/` | the same for TensorBoard |
     | `learning_curve.png` | the losses, drawn when matplotlib is installed |
     | `SHA256SUMS` | the digests of all files, once the run is finished |
+    | `SHA256SUMS.earlier` | those digests, while a finished run is opened again |
     | `run.lock` | which process is at work; gone when it ends |
 
     Callers put further files beside them, by `run.path(...)`. What a killed process
@@ -174,11 +175,13 @@ class RunDirectory:
         self._unlock = weakref.finalize(self, lock.close)
         if self._files():
             self._compare(self.path(_CONFIG), upgrade)
+            if lock.users == 1:
+                self._reseal()
             run_seal.check_folder(self.directory)
             remove_partial(self.directory)
-            digests = run_seal.unseal_folder(self.directory)
+            run_seal.unseal_folder(self.directory)
             folder = os.path.abspath(self.directory)
-            lock.at_end.callback(run_seal.reseal_folder, folder, digests)
+            lock.at_end.callback(run_seal.reseal_folder, folder)
             return
         lock.is_new = True
         with (
@@ -186,6 +189,15 @@ class RunDirectory:
             open(new, "w", encoding="utf-8") as file,
         ):
             json.dump(self.config, file, indent=2)
+
+    def _reseal(self):
+        """Takes up the digests that a killed process had set aside."""
+        if changed := run_seal.reseal_folder(self.directory):
+            print(
+                f"{self.url} was finished, and then opened by a process that was "
+                f"killed. It has changed {', '.join(changed)}, unless that is damage.",
+                file=sys.stderr,
+            )
 
     def __enter__(self) -> "RunDirectory":
         return self
@@ -345,7 +357,9 @@ class RunDirectory:
         """Notes the digests of all files.
 
         The next start compares them. If that one does not finish, the digests of the
-        files that it did not change stay. Of several workers the chief does it.
+        files that it did not change stay, also where it is killed: then a line on
+        standard error names the others at the start behind it. Of several workers the
+        chief does it.
         """
         if not self.is_chief:
             return

@@ -1,11 +1,11 @@
 """Digests of files that are finished, to find what was damaged since.
 
 `tokenizer.spm.sha256` has the digest of one file, `SHA256SUMS` those of all files in a
-folder and below.
+folder and below. While the files may change again, the latter is `SHA256SUMS.earlier`.
 """
 
+import contextlib
 import os
-from collections.abc import Mapping
 
 from tfeff.training import run_lock
 from tfeff.utils.digests import (
@@ -17,6 +17,8 @@ from tfeff.utils.digests import (
     sha256,
 )
 from tfeff.utils.files import PARTIAL, write_text
+
+_EARLIER = f"{FILE_NAME}.earlier"
 
 
 def seal_file(path: str) -> None:
@@ -35,11 +37,13 @@ def seal_folder(folder: str) -> None:
     digests = {
         name: sha256(os.path.join(folder, name))
         for name in files_below(folder)
-        if os.path.basename(name) != run_lock.NAME
+        if os.path.basename(name) not in (run_lock.NAME, _EARLIER)
         and not (PARTIAL in name or "\n" in name)
         and os.path.isfile(os.path.join(folder, name))
     }
     _write(os.path.join(folder, FILE_NAME), digests)
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(os.path.join(folder, _EARLIER))
 
 
 def seal_folder_once(folder: str) -> None:
@@ -63,26 +67,34 @@ def check_folder(folder: str) -> None:
             compare(os.path.join(folder, name))
 
 
-def unseal_folder(folder: str) -> dict[str, str]:
-    """Forgets the digests of all files, which may change from now on; returns them."""
-    path = os.path.join(folder, FILE_NAME)
+def unseal_folder(folder: str) -> None:
+    """Sets the digests of all files aside, which may change from now on."""
+    with contextlib.suppress(FileNotFoundError):
+        os.replace(os.path.join(folder, FILE_NAME), os.path.join(folder, _EARLIER))
+
+
+def reseal_folder(folder: str) -> list[str]:
+    """Notes the digests that were set aside, but those of files that have changed.
+
+    Returns:
+        The names of the files that have changed.
+    """
+    path, earlier = os.path.join(folder, FILE_NAME), os.path.join(folder, _EARLIER)
+    if not os.path.exists(earlier):
+        return []
+    unchanged, changed = {}, []
+    # A process that was killed may have noted newer ones.
     if not os.path.exists(path):
-        return {}
-    digests = {name: digest for digest, name in read_list(path)}
-    os.remove(path)
-    return digests
-
-
-def reseal_folder(folder: str, digests: Mapping[str, str]) -> None:
-    """Notes digests again that were forgotten, of the files that did not change."""
-    if not digests or os.path.exists(os.path.join(folder, FILE_NAME)):
-        return
-    unchanged = {}
-    for name, digest in digests.items():
-        path = os.path.join(folder, name)
-        if os.path.isfile(path) and sha256(path) == digest:
-            unchanged[name] = digest
-    _write(os.path.join(folder, FILE_NAME), unchanged)
+        for digest, name in read_list(earlier):
+            if not os.path.isfile(file := os.path.join(folder, name)):
+                continue
+            if sha256(file) == digest:
+                unchanged[name] = digest
+            else:
+                changed.append(name)
+        _write(path, unchanged)
+    os.remove(earlier)
+    return changed
 
 
 def _write(list_path, digests):
