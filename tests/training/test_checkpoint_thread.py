@@ -180,8 +180,8 @@ def test_a_relative_folder_stays_where_it_is(model, tmp_path, monkeypatch):
 def test_checkpoints_of_another_training_are_left_alone(model, tmp_path):
     data = np.ones((4, 2)), np.ones((4, 1))
 
-    def fit(model, steps_per_epoch=1, **settings):
-        callback = Checkpoints(str(tmp_path), steps_per_epoch)
+    def fit(model, **settings):
+        callback = Checkpoints(str(tmp_path), 1)
         model.fit(*data, 4, verbose=0, callbacks=[callback], **settings)
 
     fit(model, epochs=3)
@@ -190,7 +190,7 @@ def test_checkpoints_of_another_training_are_left_alone(model, tmp_path):
     other = Small()
     other.compile("adam", "mse")
     start = other.get_weights()
-    for settings in ({}, {"steps_per_epoch": 2}, {"initial_epoch": 2, "epochs": 4}):
+    for settings in ({}, {"initial_epoch": 2, "epochs": 4}):
         with pytest.raises(ValueError, match="`directory` must have no .*of step 3"):
             fit(other, **settings)
     for one, two in zip(start, other.get_weights(), strict=True):

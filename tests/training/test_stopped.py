@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from tests.subjects.small_runs import Small, Stops, X, Y, contents, train
 from tfeff.training import Checkpoints, Diverged, load_checkpoint
@@ -96,3 +97,38 @@ def test_checkpoints_of_a_training_without_a_run_count_its_steps(tmp_path):
     saves = Checkpoints(str(tmp_path), steps_per_epoch=5, first_step=7)
     loaded.fit(X, Y, initial_epoch=1, callbacks=[saves], **arguments)
     assert checkpoint_steps(str(tmp_path))[-1] == 15
+
+
+def unknown(number):
+    """Batches whose number Keras does not know."""
+    data = tf.data.Dataset.from_tensor_slices((X, Y)).batch(1).take(number)
+    return data.filter(lambda *_: True)
+
+
+@pytest.mark.parametrize(
+    ("data", "steps", "saved"),
+    [
+        ({"x": X, "y": Y, "batch_size": 5}, 4, []),
+        ({"x": unknown(4)}, 4, []),
+        ({"x": unknown(8)}, 8, []),
+        ({"x": unknown(16), "steps_per_epoch": 6}, 4, [6, 12]),
+    ],
+)
+def test_epochs_of_another_number_of_steps_are_refused(tmp_path, data, steps, saved):
+    model = Small()
+    model.compile("adam", "mse")
+    saves = Checkpoints(str(tmp_path), steps_per_epoch=6)
+    message = f"`steps_per_epoch` must be .*, an epoch of {steps} steps"
+    with pytest.raises(ValueError, match=message):
+        model.fit(**data, epochs=3, verbose=0, callbacks=[saves])
+    saves.wait()
+    assert checkpoint_steps(str(tmp_path)) == saved
+
+
+@pytest.mark.parametrize("per_execution", [1, 4])
+def test_an_epoch_may_end_within_an_execution(tmp_path, per_execution):
+    model = Small()
+    model.compile("adam", "mse", steps_per_execution=per_execution)
+    saves = Checkpoints(str(tmp_path), steps_per_epoch=6)
+    model.fit(unknown(6), epochs=2, verbose=0, callbacks=[saves])
+    assert checkpoint_steps(str(tmp_path)) == [6, 12]

@@ -270,7 +270,8 @@ class Checkpoints(keras.callbacks.Callback):
 
     Args:
         directory: folder for `step-NNNNNNNN.keras`; made if missing.
-        steps_per_epoch: integer, to count steps in file names.
+        steps_per_epoch: integer, the steps of an epoch of `fit`, to count steps in file
+            names.
         keep: integer, how many checkpoints to keep. Older ones are deleted once a
             new one is safely on disk, and those within an epoch with them. Of those
             within the epoch that is not over, after signals or where a callback stopped
@@ -284,10 +285,12 @@ class Checkpoints(keras.callbacks.Callback):
     Raises:
         TypeError: if an argument is of another type.
         ValueError: if a number is not positive, or one of `keep_steps` is no multiple
-            of `steps_per_epoch`; before the first step, if the folder has checkpoints
-            of later steps than those that are done, which are another training's, or
-            if the model's optimizer is for other weights than those that train, since
-            layers were frozen after it was compiled, or weights without their layers.
+            of `steps_per_epoch`; before the first step, if epochs have another number
+            of steps, or at the end of one where the data alone tell it; before the
+            first step, if the folder has checkpoints of later steps than those that are
+            done, which are another training's, or if the model's optimizer is for other
+            weights than those that train, since layers were frozen after it was
+            compiled, or weights without their layers.
 
     Example:
 
@@ -321,8 +324,11 @@ class Checkpoints(keras.callbacks.Callback):
         check_keeps_training(self.model)
         _check_frozen(self.model)
         self._has_begun = False
+        # Keras has `None` where the data do not tell it.
+        self._check_steps((self.params or {}).get("steps") or self._steps_per_epoch)
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        self._steps = 0
         if self._has_begun:
             return
         self._has_begun = True
@@ -334,16 +340,19 @@ class Checkpoints(keras.callbacks.Callback):
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
         self._background.check()
-        self._steps = min(batch + 1, self._steps_per_epoch)
+        self._steps = batch + 1
+        # The last of several `steps_per_execution` may be beyond the epoch's.
+        if 0 <= self._steps - self._steps_per_epoch < self.model.steps_per_execution:
+            self._steps = self._steps_per_epoch
 
     def on_test_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         self._background.check()
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         # A callback may have stopped within the epoch, which Keras then ends.
-        is_part = self.model.stop_training
-        steps = self._steps if is_part else self._steps_per_epoch
-        self.save(epoch * self._steps_per_epoch + steps)
+        if not self.model.stop_training:
+            self._check_steps(self._steps)
+        self.save(epoch * self._steps_per_epoch + self._steps)
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         self.wait()
@@ -373,6 +382,14 @@ class Checkpoints(keras.callbacks.Callback):
             OSError: if it cannot be written; those before it are still there.
         """
         self._background.wait()
+
+    def _check_steps(self, steps):
+        """Raises if the steps of an epoch are not those that file names count."""
+        if steps != self._steps_per_epoch:
+            raise ValueError(
+                "`steps_per_epoch` must be the number of steps of an epoch. Received: "
+                f"steps_per_epoch={self._steps_per_epoch}, an epoch of {steps} steps"
+            )
 
     def _check_folder(self, first_step):
         """Raises if what the folder has is not what the training goes on from."""
