@@ -410,7 +410,8 @@ class RunDirectory:
                 weights. `None` disables this.
             keep_checkpoints: integer, how many checkpoints to keep.
             keep_steps: integers, multiples of `steps_per_epoch` up to `total_steps`:
-                the steps whose checkpoints are kept beside those.
+                the steps whose checkpoints are kept beside those. Each start deletes
+                older ones that it does not name.
             callbacks: more callbacks, those of each worker. They come before those
                 that write files: what they add to the metrics of an epoch is written
                 too. One that sets `stop_training` of the model ends the training after
