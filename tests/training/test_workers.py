@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import zipfile
 
 import numpy as np
@@ -111,6 +112,22 @@ def test_a_worker_says_that_it_waits(monkeypatch, capsys):
     monkeypatch.delenv("TF_CONFIG")
     make_strategy("multi_worker")
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{'cluster': {}}",
+        '{"cluster": 1}',
+        '{"cluster": {"worker": ["a:1"]}, "task": 3}',
+        "3",
+        "",
+    ],
+)
+def test_what_is_no_tf_config_is_named(monkeypatch, text):
+    monkeypatch.setenv("TF_CONFIG", text)
+    with pytest.raises(ValueError, match=f"TF_CONFIG must .*={re.escape(repr(text))}"):
+        make_strategy("multi_worker")
 
 
 @pytest.mark.parametrize(

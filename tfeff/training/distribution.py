@@ -1,6 +1,7 @@
 """Distribution strategies by name."""
 
 import functools
+import os
 import sys
 from collections.abc import Callable
 
@@ -31,8 +32,8 @@ def make_strategy(name: str = "default", tpu: str = "") -> tf.distribute.Strateg
 
     Raises:
         ValueError: if the name is unknown, `tpu` is given with another one than
-            `"tpu"`, there is no TPU to connect to, or Keras runs on another backend
-            than TensorFlow.
+            `"tpu"`, TF_CONFIG names no workers as it should, there is no TPU to
+            connect to, or Keras runs on another backend than TensorFlow.
 
     Example:
 
@@ -79,12 +80,19 @@ def _mirrored():
 
 def _tell_of_others():
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
-    cluster = resolver.cluster_spec().as_dict()
+    try:
+        cluster = resolver.cluster_spec().as_dict()
+        own = f"{resolver.task_type} {resolver.task_id}"
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            'TF_CONFIG must be JSON as {"cluster": {"worker": ["HOST:PORT", '
+            '"HOST:PORT"]}, "task": {"type": "worker", "index": 0}}. Received: '
+            f"TF_CONFIG={os.environ.get('TF_CONFIG')!r}: {error}"
+        ) from error
     workers = [w for job in ("chief", "worker") for w in cluster.get(job, ())]
     if len(workers) > 1:
         print(
-            f"{resolver.task_type} {resolver.task_id}: waiting until all of "
-            f"{', '.join(workers)} have started.",
+            f"{own}: waiting until all of {', '.join(workers)} have started.",
             file=sys.stderr,
         )
 
