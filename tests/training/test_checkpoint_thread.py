@@ -332,6 +332,9 @@ def test_notes_of_a_user_may_have_any_name(model, tmp_path):
     path = str(tmp_path / "step-00000009.keras")
     save_checkpoint(model, path, {"step": 1})
     load_checkpoint(path)
+    with pytest.raises(TypeError, match="`notes` must be .* with 'rate': "):
+        save_checkpoint(model, path, {"rate": np.float32(1)})
+    assert load_notes(path) == {"step": 1}
 
 
 def test_a_callback_with_a_first_step_serves_a_second_fit(model, tmp_path):

@@ -159,6 +159,10 @@ def test_bad_arguments_are_named(tmp_path):
         Grid(tmp_path, {"rate": []}, [0], "score")
     with pytest.raises(ValueError, match="`seeds` must be values, each once"):
         Grid(tmp_path, {"rate": [1]}, [0, 0], "score")
+    for sizes in ([1, "1"], [1, 1.0], [[1, 2], [1, 2]]):
+        with pytest.raises(ValueError, match="`sizes` must be values, each once"):
+            Grid(tmp_path, {"sizes": sizes}, [0], "score")
+    assert len(Grid(tmp_path, {"sizes": [[1, 2], [3]]}, [0], "score").settings()) == 2
     with pytest.raises(ValueError, match="`cell` must return 'score'"):
         Grid(tmp_path, {"rate": [1]}, [0], "score").run(lambda f, rate, seed: {"f1": 1})
 

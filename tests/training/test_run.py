@@ -158,6 +158,20 @@ def test_another_configuration_is_refused(tmp_path):
         RunDirectory(tmp_path / "run", {"preset": "bert_tiny", "steps": [1, 2]})
 
 
+@pytest.mark.parametrize(
+    ("config", "error", "message"),
+    [
+        ({"a": 1, "rate": np.float32(1)}, TypeError, "'rate': .*not JSON serializable"),
+        ({"rate": float("nan")}, ValueError, "must not have NaN.*'rate': nan"),
+        ([1], TypeError, "must be a mapping of names to JSON values"),
+    ],
+)
+def test_a_configuration_that_cannot_be_kept_is_named(tmp_path, config, error, message):
+    with pytest.raises(error, match=f"`config` .*{message}"):
+        RunDirectory(tmp_path / "run", config)
+    assert os.listdir(tmp_path) == []
+
+
 def test_a_folder_of_something_else_is_left_alone(tmp_path):
     (tmp_path / "thesis.tex").write_text("text")
     with pytest.raises(ValueError, match="no config.json"):

@@ -28,7 +28,7 @@ from tfeff.utils.checks import (
     check_callable,
     check_integer,
     check_iterable,
-    check_mapping,
+    check_json,
     check_path,
 )
 from tfeff.utils.files import DAMAGE, atomic_file, raise_unreadable
@@ -71,12 +71,12 @@ def save_checkpoint(
     check_model(model)
     if not check_path("path", path).endswith(".keras"):
         raise ValueError(f"`path` must end in .keras. Received: path={path!r}")
-    notes = {} if notes is None else check_mapping("notes", notes, "names to values")
+    text = json.dumps(check_json("notes", {} if notes is None else notes))
     check_keeps_training(model)
     with atomic_file(path) as unfinished:
         model.save(unfinished)
         with zipfile.ZipFile(unfinished, "a") as archive:
-            archive.writestr(_NOTES, json.dumps(dict(notes)))
+            archive.writestr(_NOTES, text)
 
 
 @paths(path=READ)

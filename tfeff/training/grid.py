@@ -11,7 +11,13 @@ from typing import Any
 
 from tfeff.storage.arguments import REPLACE, paths
 from tfeff.training import run_lock, run_seal
-from tfeff.utils.checks import check_iterable, check_mapping, check_path, check_string
+from tfeff.utils.checks import (
+    check_iterable,
+    check_json,
+    check_mapping,
+    check_path,
+    check_string,
+)
 from tfeff.utils.files import remove_folder, write_text
 from tfeff.utils.json_files import read_object
 
@@ -39,7 +45,7 @@ class Grid:
 
     Raises:
         TypeError: if an axis or `seeds` is no list of values, or `metric` no string.
-        ValueError: if one is empty or has a value twice.
+        ValueError: if one is empty, or has a value or its text twice.
 
     Example:
 
@@ -67,7 +73,11 @@ class Grid:
         check_mapping("axes", axes, "settings to their values")
         for name, values in {**axes, "seeds": seeds}.items():
             check_iterable(name, values, "a list of values")
-            if not values or len(set(values)) < len(values):
+            # Of equal names there would be one folder.
+            if not values or any(
+                one == other or str(one) == str(other)
+                for one, other in itertools.combinations(values, 2)
+            ):
                 raise ValueError(
                     f"`{name}` must be values, each once. Received: {name}={values}"
                 )
@@ -219,7 +229,7 @@ def write_metrics(metrics: Mapping, path: str | os.PathLike) -> None:
         path: the file; one of that name is replaced.
 
     Raises:
-        TypeError: if `metrics` is no mapping, or `path` no path.
+        TypeError: if `metrics` is no mapping of JSON values, or `path` no path.
 
     Example:
 
@@ -230,7 +240,7 @@ def write_metrics(metrics: Mapping, path: str | os.PathLike) -> None:
     ...     json.load(file)
     {'f1': None, 'accuracy': 0.5}
     """
-    check_mapping("metrics", metrics, "names to numbers")
+    check_json("metrics", metrics)
     path = check_path("path", path)
     write_text(path, metrics_json(metrics) + "\n")
 

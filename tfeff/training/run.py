@@ -49,7 +49,7 @@ from tfeff.utils.backend import check_tensorflow
 from tfeff.utils.checks import (
     check_callable,
     check_integer,
-    check_mapping,
+    check_json,
     check_path,
     differences,
     is_url,
@@ -91,7 +91,7 @@ class RunDirectory:
             on this machine, which it publishes after each checkpoint; of several
             workers the chief does, and the others have copies of what they read. See
             [Remote storage](STORAGE.md).
-        config: what determines the run's numbers, JSON values by name.
+        config: what determines the run's numbers, JSON values by name; no NaN.
         upgrade: called with the configuration of a directory that exists; returns it
             as this version of a program writes it.
 
@@ -100,12 +100,14 @@ class RunDirectory:
             several workers, or alone.
 
     Raises:
-        ValueError: if the folder cannot be made, another process has opened it, or the
-            URL cannot be written to; if it holds a run of another configuration (the
-            message lists the differences), or files that are not a run's; if a file
-            whose digest is known is damaged. In every
-            worker, if they have other configurations or versions, or one does not see
-            the folder or URL that the chief has opened.
+        TypeError: if `config` has other values than JSON's, or `upgrade` cannot be
+            called.
+        ValueError: if `config` has NaN; if the folder cannot be made, another process
+            has opened it, or the URL cannot be written to; if it holds a run of another
+            configuration (the message lists the differences), or files that are not a
+            run's; if a file whose digest is known is damaged. In every worker, if they
+            have other configurations or versions, or one does not see the folder or URL
+            that the chief has opened.
         LostWorker: if another worker has ended or cannot be reached.
 
     Example:
@@ -123,9 +125,13 @@ class RunDirectory:
         config: Mapping,
         upgrade: Callable[[dict], dict] = dict,
     ):
-        check_mapping("config", config, "names to JSON values")
+        self.config = check_json("config", config)
+        if differences(self.config, self.config):
+            raise ValueError(
+                "`config` must not have NaN, which equals nothing that a later start "
+                f"has. Received: config={self.config}"
+            )
         check_callable("upgrade", upgrade)
-        self.config = json.loads(json.dumps(dict(config)))
         self.is_chief = is_chief()
         self._lock: run_lock.RunLock | None = None
         self._unlock: Callable[[], object] = lambda: None

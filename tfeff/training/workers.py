@@ -21,7 +21,7 @@ from tensorflow.python.eager import context  # Its barrier has no public name.
 
 import tfeff
 from tfeff.training.checkpoints import checkpoint_path, latest_checkpoint
-from tfeff.utils.checks import check_mapping
+from tfeff.utils.checks import check_json
 from tfeff.utils.files import is_unreadable
 
 T = TypeVar("T")
@@ -132,6 +132,7 @@ def check_equal_settings(settings: Mapping) -> None:
         settings: JSON values by name.
 
     Raises:
+        TypeError: if a value is none of JSON's.
         ValueError: in every worker, if any has another value for a name. It lists
             which worker has what.
 
@@ -139,7 +140,7 @@ def check_equal_settings(settings: Mapping) -> None:
 
     >>> check_equal_settings({"preset": "bert_tiny", "seed": 0})
     """
-    check_mapping("settings", settings, "names to values")
+    check_json("settings", settings)
     if not several_workers():
         return
     versions = {m.__name__: m.__version__ for m in (tfeff, tf, keras)}

@@ -2,6 +2,7 @@
 
 import difflib
 import inspect
+import json
 import numbers
 import os
 import re
@@ -170,6 +171,20 @@ def check_mapping(name: str, value: Any, what: str) -> Mapping:
             f"`{name}` must be a mapping of {what}. Received: {name}={value!r}"
         )
     return value
+
+
+def check_json(name: str, value: Any) -> dict[str, Any]:
+    """Returns what JSON makes of a mapping, else raises with the first that is none."""
+    made = {}
+    for key, part in check_mapping(name, value, "names to JSON values").items():
+        try:
+            made |= json.loads(json.dumps({key: part}))
+        except (TypeError, ValueError) as error:
+            raise TypeError(
+                f"`{name}` must be a mapping of names to JSON values. Received: "
+                f"{name} with {key!r}: {part!r}; {error}"
+            ) from error
+    return made
 
 
 def known_keywords(cls: type) -> set[str]:
