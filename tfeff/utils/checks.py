@@ -175,7 +175,7 @@ def check_mapping(name: str, value: Any, what: str) -> Mapping:
 
 def check_json(name: str, value: Any) -> dict[str, Any]:
     """Returns what JSON makes of a mapping, else raises with the first that is none."""
-    made = {}
+    made: dict[str, Any] = {}
     for key, part in check_mapping(name, value, "names to JSON values").items():
         try:
             made |= json.loads(json.dumps({key: part}))
