@@ -11,6 +11,7 @@ import pytest
 
 from tests.subjects.stores import make_store
 from tfeff import storage
+from tfeff.storage import place
 from tfeff.storage.manifest import NAME, UNFINISHED
 
 URL = "store://bucket/folder"
@@ -220,6 +221,46 @@ def test_a_place_that_is_read_only(store, folder, monkeypatch):
     monkeypatch.setattr(store, "fails", staticmethod(fails))
     with pytest.raises(ValueError, match="may be written to.*Access Denied"):
         storage.publish(folder, URL)
+
+
+def refuse_above(store, monkeypatch):
+    """Gives credentials for `store://bucket/folder/` alone."""
+    start = f"{store.root}/bucket/folder/"
+
+    def refusing(method):
+        def wrapper(self, path, *args, **kwargs):
+            if not self._strip_protocol(path).startswith(start):
+                raise PermissionError("Access Denied")
+            return method(self, path, *args, **kwargs)
+
+        return wrapper
+
+    for name in ("cat_file", "pipe_file"):
+        monkeypatch.setattr(store, name, refusing(getattr(store, name)))
+
+
+def test_what_is_above_a_place_need_not_be_readable(store, folder, monkeypatch):
+    write(remote(store), {"below/b.txt": "theirs"})
+    os.utime(remote(store, "below/b.txt"), (0, 0))
+    refuse_above(store, monkeypatch)
+    for inside in ("below", "below/b.txt"):
+        path = pathlib.Path(storage.fetch(f"{URL}/{inside}"))
+        assert (path / "b.txt" if inside == "below" else path).read_text() == "theirs"
+    with pytest.raises(ValueError, match="`url` must be a place that may be read"):
+        storage.fetch("store://bucket/other")
+
+
+@pytest.mark.parametrize("is_flat", [False, True])
+def test_what_is_beside_a_folder_need_not_be_writable(
+    is_flat, store, folder, monkeypatch
+):
+    if is_flat:
+        monkeypatch.setattr(place, "_FLAT", {"store"})
+    else:
+        remote(store).mkdir(parents=True)
+    refuse_above(store, monkeypatch)
+    storage.publish(folder, URL)
+    assert read(storage.fetch(URL)) == read(folder)
 
 
 def test_missing_credentials(store, folder, monkeypatch):

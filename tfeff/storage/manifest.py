@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 
-from tfeff.storage.place import Place
+from tfeff.storage.place import Place, Refused
 from tfeff.utils.digests import sha256
 from tfeff.utils.files import PARTIAL, walk
 
@@ -119,7 +119,12 @@ def find_manifest(place: Place) -> tuple[Place, Manifest, str] | None:
     folder: Place | None = place
     while folder is not None:
         inside = place.url[len(folder.url) :].strip("/")
-        manifest = read_manifest(folder)
+        try:
+            manifest = read_manifest(folder)
+        except Refused:
+            if not inside:
+                raise
+            return None  # The user's rights end below: nobody asked for what is above.
         if manifest is not None and (not inside or manifest.below(inside)):
             return folder, manifest, inside
         folder = folder.parent

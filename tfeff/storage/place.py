@@ -12,6 +12,8 @@ from tfeff.utils.checks import near_miss
 
 # Schemes whose first name is a bucket, which is there or not and is never made here.
 _BUCKETS = {"abfs", "abfss", "az", "gcs", "gs", "oss", "s3", "s3a"}
+# Those in which a name below another one makes no folder.
+_FLAT = {"gcs", "gs", "oss", "s3", "s3a"}
 # The extra of tfeff, or the package, that brings a scheme.
 _INSTALL = {
     "s3": "'tfeff[s3]'",
@@ -25,6 +27,10 @@ _INSTALL = {
 # How the names of files begin that are there for a moment, or were left by a kill.
 SCRATCH = ".tfeff-"
 _CREDENTIALS = re.compile(r"Credential|NoAuthToken|TokenRetrieval|RefreshError")
+
+
+class Refused(ValueError):
+    """The credentials do not have the right to read or write."""
 
 
 class Place:
@@ -160,10 +166,13 @@ class Place:
             ValueError: if there is no such bucket, it is read-only, or credentials are
                 missing.
         """
-        # Beside it, where it may become a file; but a bucket has nothing beside it.
-        beside = "" if "/" in self.path.strip("/") else "/"
-        path = f"{self.path.rstrip('/')}{beside}{SCRATCH}probe-{uuid.uuid4().hex}"
+        # Rights may end at the folder. But what may become a file must not become a
+        # folder by a name within it; and a bucket has nothing beside it.
+        path, within = self.path.rstrip("/"), self.scheme in _FLAT
         with self.errors_named(writing=True):
+            if within or "/" not in path.strip("/") or self._files.isdir(path):
+                path += "/"
+            path += f"{SCRATCH}probe-{uuid.uuid4().hex}"
             self._make_folder_of(path)
             self._files.pipe_file(path, b"")
             self._files.rm_file(path)
@@ -183,13 +192,15 @@ class Place:
             ) from error
         except (FileExistsError, IsADirectoryError, NotADirectoryError):
             raise
-        except PermissionError as error:
-            what = "written to" if writing else "read"
-            raise ValueError(
-                f"`{self.name}` must be a place that may be {what}. {received}, which "
-                f"is refused to these credentials: {error}"
-            ) from error
         except Exception as error:  # Of any library; each has its own kinds.
+            # The status is that of a web server's answer.
+            refused = getattr(error, "status", None) in (401, 403)
+            if refused or isinstance(error, PermissionError):
+                what = "written to" if writing else "read"
+                raise Refused(
+                    f"`{self.name}` must be a place that may be {what}. {received}, "
+                    f"which is refused to these credentials: {error}"
+                ) from error
             if any(_CREDENTIALS.search(kind.__name__) for kind in type(error).__mro__):
                 raise ValueError(
                     f"`{self.name}` needs credentials for {self.scheme}://, which are "
