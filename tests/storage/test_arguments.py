@@ -1,5 +1,7 @@
 """Functions that take paths take URLs; a table says which are read and written."""
 
+import gzip
+import io
 import json
 import os
 import pathlib
@@ -16,6 +18,7 @@ from tfeff import storage
 from tfeff.storage import arguments
 from tfeff.storage.local import local_path
 from tfeff.storage.manifest import NAME
+from tfeff.storage.streams import open_stream
 
 URL = "store://bucket/thing"
 
@@ -89,6 +92,28 @@ def test_corpora_are_streams(store, tmp_path):
     assert not (tmp_path / "copies").exists()
     with pytest.raises(ValueError, match="`patterns` must match files.*none"):
         tfeff.data.text_files("store://bucket/*.csv")
+
+
+def test_corpora_that_can_only_be_read_on(store, monkeypatch):
+    class Forward(io.FileIO):
+        size, path = None, "store://bucket/a"
+
+        def seek(self, *_):
+            raise ValueError("Cannot seek")
+
+    folder = pathlib.Path(store.root, "bucket")
+    folder.mkdir()
+    (folder / "a.txt").write_text("One.\n\nTwo.")
+    (folder / "a.txt.gz").write_bytes(gzip.compress(b"One.\n\nTwo."))
+    monkeypatch.setattr(store, "open", lambda self, path, mode: Forward(path))
+    for name in ("a.txt", "a.txt.gz"):
+        found = list(tfeff.data.text_files(f"store://bucket/{name}"))
+        assert found == ["One.", "Two."], name
+    with (
+        open_stream("store://bucket/a.txt") as file,
+        pytest.raises(ValueError, match="`patterns` must .*any byte.*store://bucket/a"),
+    ):
+        file.seek(1)
 
 
 def test_files(store):

@@ -190,6 +190,22 @@ def test_folders_of_others_are_fetched_by_version(store, folder):
     assert read(copy) == read(folder)
 
 
+@pytest.mark.parametrize("inside", ["", "/a.txt"])
+def test_files_of_untold_sizes_are_fetched_anew(inside, store, folder, monkeypatch):
+    """As those that a web server sends in chunks."""
+    info = store.info
+
+    def without_size(self, path, **kwargs):
+        return {**info(self, path, **kwargs), "size": None, "mtime": 0}
+
+    monkeypatch.setattr(store, "lag", 0)
+    monkeypatch.setattr(store, "info", without_size)
+    for text in ("one", "other"):
+        write(remote(store), {"a.txt": text})
+        path = pathlib.Path(storage.fetch(URL + inside))
+        assert (path if inside else path / "a.txt").read_text() == text
+
+
 @pytest.mark.parametrize(
     ("url", "message"),
     [

@@ -21,6 +21,8 @@ from tfeff.storage.threads import in_threads
 from tfeff.utils.files import atomic_file
 
 _ATTEMPTS = 5
+# A size that no copy has: some web servers tell none, and the file is fetched anew.
+_UNTOLD = -1
 # What fsspec's file systems tell of a file that is another one if it was replaced.
 _VERSION = (
     *("ETag", "etag", "md5Hash", "generation", "LastModified", "last_modified"),
@@ -147,7 +149,8 @@ def fill(place: Place, files: Mapping[str, File], folder: str) -> None:
                 place.get(file.at, new)
             except FileNotFoundError:
                 raise Changed(f"{file.at or place.url} is missing") from None
-            if not is_same(new, file):
+            is_told = file.sha256 or file.size != _UNTOLD
+            if is_told and not is_same(new, file):
                 raise Changed(
                     f"{file.at or place.url} has another size or SHA-256 than expected"
                 )
@@ -205,7 +208,7 @@ def _fetch_foreign(place, whole, select):
             f"{place.name}={place.url!r}, which has no {NAME}. "
             "tfeff.storage.publish(folder, url) uploads a local folder with one"
         )
-    files = {name: File(int(info["size"]), "", name) for name, info in found.items()}
+    files = {name: File(_size(info), "", name) for name, info in found.items()}
     told = {n: [str(i[k]) for k in _VERSION if k in i] for n, i in found.items()}
     version = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
     copy = staged("fetched", place.url, version[:16])
@@ -218,6 +221,10 @@ def _fetch_foreign(place, whole, select):
     except Changed as error:
         raise OSError(f"{place.url} changed while it was read: {error}") from error
     return copy
+
+
+def _size(info):
+    return _UNTOLD if info["size"] is None else int(info["size"])
 
 
 def _selected(files, select, inside):

@@ -14,8 +14,8 @@ def fetch(url: str) -> str:
 
     A folder that tfeff has published has a `tfeff-manifest.json`: the copy's files are
     compared with its digests, now and whenever it is used again. Other files and
-    folders are downloaded again when their storage tells another version. A process
-    that is killed leaves no half file; what it has downloaded is used.
+    folders are downloaded again when their storage tells another version, or no size. A
+    process that is killed leaves no half file; what it has downloaded is used.
 
     Args:
         url: a URL of a scheme that fsspec knows, such as `"s3://bucket/preset"`; or a

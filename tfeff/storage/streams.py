@@ -1,6 +1,7 @@
 """Files of corpora, which are read as streams wherever they are."""
 
 import contextlib
+import io
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,7 +19,19 @@ def open_stream(path: str) -> Iterator[Any]:
             yield file
         return
     with Place(_ARGUMENT, path).open() as file:
-        yield file
+        # Some web servers tell no size; what they send can only be read on.
+        yield _Forward(file) if getattr(file, "size", 0) is None else file
+
+
+class _Forward(io.BufferedReader):
+    """A file without a size, whose lines can be read."""
+
+    def seek(self, offset, whence=0):
+        raise ValueError(
+            f"`{_ARGUMENT}` must match files that can be read from any byte on. "
+            f"Received: {self.raw.path}, whose server tells no size, or gives no parts "
+            "of it"
+        )
 
 
 def matching_urls(pattern: str) -> list[str]:
