@@ -7,7 +7,9 @@ import os
 import pathlib
 import sys
 
+import fsspec
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 from tests.subjects.stores import make_store
 from tfeff import storage
@@ -228,6 +230,32 @@ def test_a_scheme_without_its_library(monkeypatch):
         storage.fetch("s3://bucket/a")
     with pytest.raises(ValueError, match=r"`url` needs .* pip install 'tfeff\[gcs\]'"):
         storage.fetch("gs://bucket/a")
+
+
+class Picky(MemoryFileSystem):
+    """`picky://`: takes no options but a host, as sftp://."""
+
+    protocol = "picky"
+    cachable = False
+
+    def __init__(self, host):
+        super().__init__()
+        if host != "there":
+            raise OSError(f"no route to {host}")
+
+    @staticmethod
+    def _get_kwargs_from_urls(path):
+        return {"host": path.removeprefix("picky://").partition("/")[0]}
+
+
+def test_what_cannot_be_opened_is_named(folder, monkeypatch):
+    fsspec.register_implementation("picky", Picky, clobber=True)
+    monkeypatch.setitem(place._INSTALL, "picky", "a library")
+    with pytest.raises(
+        ValueError, match="`url` must be .*picky:// needs a library.*no"
+    ):
+        storage.fetch("picky://nowhere/a")
+    storage.publish(folder, "picky://there/folder")
 
 
 def test_a_place_that_is_read_only(store, folder, monkeypatch):

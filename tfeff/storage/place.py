@@ -41,7 +41,8 @@ class Place:
         url: the URL.
 
     Raises:
-        ValueError: if no library knows its scheme; it names what to install.
+        ValueError: if no library knows its scheme, or it cannot be opened; it names
+            what to install.
     """
 
     def __init__(self, name: str, url: str):
@@ -233,6 +234,19 @@ def _file_system(name, url, scheme):
             f"`{name}` must be a path, or a URL of a scheme that fsspec knows. "
             f"Received: {name}={url!r}.{near_miss(scheme, known)}"
         ) from error
-    # What another process has written since must be seen.
-    url = f"{scheme}://{url.partition('://')[2]}"
-    return fsspec.core.url_to_fs(url, use_listings_cache=False)
+    try:
+        return _without_cache(f"{scheme}://{url.partition('://')[2]}")
+    except Exception as error:  # Of any library.
+        needs = f"; {scheme}:// needs {_INSTALL[scheme]}" if scheme in _INSTALL else ""
+        raise ValueError(
+            f"`{name}` must be a URL that can be opened{needs}. Received: "
+            f"{name}={url!r}: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _without_cache(url):
+    """The file system and path, which shows what another process has written since."""
+    try:
+        return fsspec.core.url_to_fs(url, use_listings_cache=False)
+    except TypeError:  # As that of sftp://, which has no cache and no such option.
+        return fsspec.core.url_to_fs(url)
