@@ -76,11 +76,40 @@ def test_a_lease_that_is_not_renewed_is_taken_over(capsys, monkeypatch):
     first._released.set()  # Its thread ends, as that of a process which was killed.
     first._thread.join()
     second = Lease(place())
-    assert "was left by process" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "was left by process" in told and ",," not in told
     second.check()
     with pytest.raises(ValueError, match="`directory` has been taken over by process"):
         first.check()
     second.release()
+
+
+def test_a_storage_that_refuses_writes_ends_no_lease(store, monkeypatch, capsys):
+    monkeypatch.setattr(lease, "SECONDS", 0.3)
+    monkeypatch.setattr(lease, "_RENEWALS", 6)
+    refused = threading.Event()
+
+    def fails(path):
+        if mine._is_old():
+            refused.set()
+        raise ConnectionResetError("gone.")
+
+    mine = Lease(place(), "here")
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "fails", staticmethod(fails))
+        refused.wait()
+        with pytest.raises(OSError, match="gone"):
+            mine.check()
+        assert not mine.is_lost
+    mine.check()
+    mine._released.set()
+    mine._thread.join()
+    told = capsys.readouterr().err
+    assert told.count("cannot be renewed") <= 1 and "gone.." not in told
+    holder = {"id": "other", "pid": 7, "host": "far", "since": "now"}
+    place().write("tfeff-lease/00000009.json", json.dumps(holder).encode())
+    with pytest.raises(ValueError, match=r"process 7 on far \(since now\), .*in here$"):
+        mine.check()
 
 
 def train(url, steps=6, callbacks=()):

@@ -30,13 +30,14 @@ class Lease:
 
     Args:
         place: the folder.
+        copy: where on this machine its files are, for the error of `check`.
 
     Raises:
         ValueError: if another process has it and renews it; the message tells which.
     """
 
-    def __init__(self, place: Place):
-        self._place = place
+    def __init__(self, place: Place, copy: str | None = None):
+        self._place, self._copy = place, copy
         self._holder = {
             "id": secrets.token_hex(8),
             "pid": os.getpid(),
@@ -46,7 +47,7 @@ class Lease:
         # On some storages a file that is being written again is empty for a moment.
         self._at_work = threading.Lock()
         self._number = self._take()
-        self._renewed = time.monotonic()
+        self._renewed, self._renewals = time.monotonic(), 0
         self._lost: str | None = None
         self._released = threading.Event()
         self._thread = threading.Thread(target=self._renew, daemon=True)
@@ -67,16 +68,19 @@ class Lease:
 
         Raises:
             ValueError: if another process has taken it over; it tells which.
+            ValueError, OSError: if that cannot be seen, or a lease that is too old not
+                be renewed.
         """
-        if self._lost is None:
-            newest = max(self._numbers(), default=0)
-            if newest > self._number or not self._is_ours():
-                self._lost = _told(self._read(newest))
+        self._look()
+        if self._is_old() and self._lost is None:
+            self._write_again()
+            self._look()  # It may have been taken over just before.
         if self._lost is not None:
+            here = self._copy and f". What this machine has of it is in {self._copy}"
             raise ValueError(
-                f"`{self._place.name}` has been taken over by {self._lost}, since this "
+                f"`{self._place.name}` has been taken over by {self._lost}, as this "
                 f"process did not renew its lease for {SECONDS:.0f} seconds. Received: "
-                f"{self._place.name}={self._place.url!r}"
+                f"{self._place.name}={self._place.url!r}{here or ''}"
             )
 
     def release(self) -> None:
@@ -133,24 +137,37 @@ class Lease:
         return True
 
     def _renew(self):
-        count = 0
+        told = False
         while not self._released.wait(SECONDS / _RENEWALS):
             try:
                 if not self._is_ours():
                     self._lost = _told(self._read(max(self._numbers(), default=0)))
                     return
-                count += 1
-                self._write(self._number, {**self._holder, "renewed": count})
-                self._renewed = time.monotonic()
+                self._write_again()
+                told = False
             except (OSError, ValueError) as error:
-                if time.monotonic() - self._renewed < SECONDS:
-                    continue  # It is tried again.
-                self._lost = "another process, maybe"
-                print(
-                    f"The lease of {self._place.url} cannot be renewed: {error}",
-                    file=sys.stderr,
-                )
-                return
+                if self._is_old() and not told:
+                    told = True
+                    print(
+                        f"The lease of {self._place.url} cannot be renewed: "
+                        f"{str(error).rstrip('.')}. It is tried again.",
+                        file=sys.stderr,
+                    )
+
+    def _look(self):
+        if self._lost is None:
+            newest = max(self._numbers(), default=0)
+            if newest > self._number or not self._is_ours():
+                self._lost = _told(self._read(newest))
+
+    def _is_old(self):
+        """Whether others may take it over."""
+        return time.monotonic() - self._renewed > SECONDS
+
+    def _write_again(self):
+        self._renewals += 1
+        self._write(self._number, {**self._holder, "renewed": self._renewals})
+        self._renewed = time.monotonic()
 
     def _is_ours(self):
         with self._at_work:
@@ -213,6 +230,5 @@ def _name(number):
 def _told(holder):
     if not holder or "pid" not in holder:
         return "another process"
-    return (
-        f"process {holder['pid']} on {holder.get('host')}, since {holder.get('since')},"
-    )
+    since = f" (since {holder['since']})" if "since" in holder else ""
+    return f"process {holder['pid']} on {holder.get('host')}{since}"

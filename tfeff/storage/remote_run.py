@@ -70,7 +70,7 @@ class RemoteRun:
         # The manifest that the local copy goes on from, and one that is being written.
         self._note = f"{self.folder}.published"
         self._next = f"{self.folder}.publishing"
-        self._lease = Lease(self._place)
+        self._lease = Lease(self._place, self.folder)
         try:
             self._published = self._fetch()
         except BaseException:
