@@ -486,6 +486,42 @@ def test_an_upload_that_failed_at_its_end_endangers_no_object(
     assert end(run) == {"config.json": "{}", "note": "four"}
 
 
+@pytest.mark.parametrize("name", ["checkpoints/step", "metrics.csv"])
+def test_an_upload_that_ends_after_a_takeover_replaces_nothing(
+    name, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(lease, "SECONDS", 0.1)
+    monkeypatch.setattr(remote_run, "WATCH_SECONDS", 60.0)
+
+    def start(folder, **texts):
+        monkeypatch.setenv("TFEFF_CACHE", str(tmp_path / folder))
+        run = remote_run.RemoteRun("directory", URL)
+        atexit.unregister(run._close)
+        os.makedirs(os.path.join(run.folder, "checkpoints"), exist_ok=True)
+        replace(run, **texts)
+        return run
+
+    first = start("one", **{"config.json": "{}", "metrics.csv": "0"})
+    for text in ("1", "2"):
+        replace(first, **{"metrics.csv": text})
+        first._publish()
+    first._lease._released.set()  # Its machine is cut off, in an upload.
+    first._lease._thread.join()
+    replace(first, **{name: "of the first"})
+    put = first._place.put
+
+    def ends_late(path, at):
+        second = start("two", **{name: "of the second"})
+        second._publish()
+        second._lease.release()
+        put(path, at)
+
+    monkeypatch.setattr(first._place, "put", ends_late)
+    with pytest.raises(ValueError, match="has been taken over"):
+        first._publish()
+    assert pathlib.Path(storage.fetch(f"{URL}/{name}")).read_text() == "of the second"
+
+
 def test_a_damaged_run_is_named_at_its_start(store, tmp_path, monkeypatch):
     with tfeff.training.RunDirectory(URL, {"a": 1}) as run:
         pathlib.Path(run.path("note")).write_text("one")

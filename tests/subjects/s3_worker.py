@@ -44,7 +44,7 @@ def _kill_at(phase):
         write(place, name, content, create)
 
     def killing_put(place, path, name):
-        if phase == UPLOAD + name:
+        if phase == UPLOAD + name.partition("~")[0]:
             run_worker.die()
         put(place, path, name)
 

@@ -153,6 +153,7 @@ def upload(
     paths: Mapping[str, str],
     old: Manifest | None = None,
     announce: Callable[[Manifest], None] = lambda new: None,
+    contested: tuple[str, ...] = (),
 ) -> Manifest:
     """Makes a place hold the files of a manifest.
 
@@ -164,13 +165,21 @@ def upload(
             one is written.
         announce: called with the new manifest before it is written; raises if it must
             not be.
+        contested: how the names of files begin that a process which takes the folder
+            over may make otherwise: their first versions, too, have digests in the
+            names of their objects.
 
     Returns:
         The manifest that was written.
     """
     kept = set() if old is None else {file.at for file in old.files.values()}
     files = {
-        name: _placed(name, file, None if old is None else old.files.get(name), kept)
+        name: _placed(
+            name,
+            file,
+            None if old is None else old.files.get(name),
+            name in kept or name.startswith(contested),
+        )
         for name, file in manifest.files.items()
     }
     new = Manifest(files)
@@ -219,12 +228,17 @@ def clear_unfinished(place: Place, kept: set[str], new: Manifest | None) -> set[
     return again
 
 
-def _placed(name: str, file: File, old: File | None, kept: set[str]) -> File:
-    """The file with the name of its object: a new one, unless it is there already."""
+def _placed(name: str, file: File, old: File | None, is_taken: bool) -> File:
+    """The file with the name of its object: a new one, unless it is there already.
+
+    Only the first version has the file's own name. Of later ones another process, which
+    has taken the folder over, may have others by then.
+    """
+    if old is None and not is_taken:
+        return file
     if old is not None and old.sha256 == file.sha256:
         return old
-    at = name if name not in kept else f"{name}~{file.sha256[:12]}"
-    return File(file.size, file.sha256, at)
+    return File(file.size, file.sha256, f"{name}~{file.sha256[:12]}")
 
 
 def _size(place, at):

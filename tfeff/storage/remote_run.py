@@ -35,6 +35,8 @@ _OWN = ("run.lock",)
 _REPLACED = re.compile(
     r"(cache|checkpoints|export|preset)/|(cells/[^/]+/)?model\.keras$"
 )
+# A process that stood still in an upload may end it when another one has the run.
+_CONTESTED = ("checkpoints/",)
 # Files that grow while they are open, and tell nothing that a run goes on from.
 _GROWING = "tensorboard/"
 
@@ -246,7 +248,9 @@ class RemoteRun:
                 if not self._is_known:
                     old = self._read_manifest()
                 self._is_known = False
-                new = upload(self._place, manifest, paths, old, self._announce)
+                new = upload(
+                    self._place, manifest, paths, old, self._announce, _CONTESTED
+                )
                 os.replace(self._next, self._note)
                 self._published, self._is_known = new, True
             self._seen = state
