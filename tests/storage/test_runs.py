@@ -15,6 +15,7 @@ import types
 import keras
 import numpy as np
 import pytest
+from fsspec.implementations.local import LocalFileSystem
 
 import tfeff
 from tests.subjects.s3_run import make_dataset, make_model
@@ -584,6 +585,48 @@ def test_a_kill_just_after_the_manifest_sets_nothing_aside(
     assert end(run) == {"config.json": "{}", "note": "three"}
     assert "elsewhere" not in capsys.readouterr().err
     assert not list(tmp_path.glob("copies/runs/*/*.aside-*"))
+
+
+def test_a_kill_within_the_manifest_is_mended_where_it_was(
+    monkeypatch, tmp_path, capsys
+):
+    run = stopped_run()
+    replace(run, **{"config.json": "{}", "note": "one"})
+    run._publish()
+    replace(run, note="two")
+
+    def killed(place, name, content, **_):
+        write(place, name, content[:40] if name == NAME else content)
+        if name == NAME:
+            raise Killed
+
+    write = Place.write
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(Place, "write", killed)
+        run._publish()
+    kill(run)
+    with monkeypatch.context() as patch:
+        patch.setenv("TFEFF_CACHE", str(tmp_path / "elsewhere"))
+        with pytest.raises(ValueError, match=f"`directory` must have a whole {NAME}"):
+            stopped_run()
+    run = stopped_run()
+    assert end(run) == {"config.json": "{}", "note": "two"}
+    assert "elsewhere" not in capsys.readouterr().err
+
+
+def test_files_that_can_be_renamed_are_written_beside(tmp_path, monkeypatch):
+    def killed(self, path, value, **_):
+        pathlib.Path(path).write_bytes(value[:1])
+        raise Killed
+
+    here = Place("directory", f"file://{tmp_path}")
+    here.write(NAME, b"one")
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(LocalFileSystem, "pipe_file", killed)
+        here.write(NAME, b"two")
+    assert here.read(NAME) == b"one"
+    here.write(NAME, b"two")
+    assert here.read(NAME) == b"two"
 
 
 def test_a_kill_just_before_the_manifest_goes_on_from_the_older_one(

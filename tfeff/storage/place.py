@@ -14,6 +14,9 @@ from tfeff.utils.checks import near_miss
 _BUCKETS = {"abfs", "abfss", "az", "gcs", "gs", "oss", "s3", "s3a"}
 # Those in which a name below another one makes no folder.
 _FLAT = {"gcs", "gs", "oss", "s3", "s3a"}
+# Those whose writing can be cut off within a file, and whose renaming replaces one at
+# once: that of hdfs:// deletes the file first, when another process sees none.
+_RENAMES = {"file", "local"}
 # The extra of tfeff, or the package, that brings a scheme.
 _INSTALL = {
     "s3": "'tfeff[s3]'",
@@ -80,8 +83,16 @@ class Place:
         """
         with self.errors_named(writing=True):
             self._make_folder_of(self._inside(name))
-            mode = "create" if create else "overwrite"
-            self._files.pipe_file(self._inside(name), content, mode=mode)
+            path = self._inside(name)
+            if create or self.scheme not in _RENAMES:
+                mode = "create" if create else "overwrite"
+                self._files.pipe_file(path, content, mode=mode)
+                return
+            # Not in place: a kill would leave a part of it.
+            folder = os.path.dirname(path)
+            new = f"{folder}/{SCRATCH}new-{uuid.uuid4().hex}"
+            self._files.pipe_file(new, content)
+            self._files.mv(new, path)
 
     def remove(self, name: str) -> None:
         """Removes a file, if it is there."""

@@ -200,12 +200,21 @@ class RemoteRun:
     def _read_manifest(self):
         """The manifest that is there, noted if it is the last one of this machine.
 
-        It may have been written though the upload failed or was killed.
+        It may have been written, whole or in part, though the upload failed or was
+        killed.
         """
-        there = read_manifest(self._place)
-        if there is not None and there.to_bytes() == _content(self._next):
-            os.replace(self._next, self._note)
-        return there
+        last = _content(self._next)
+        if last is not None:
+            there = self._place.read(NAME)
+            if there is not None and there != last and last.startswith(there):
+                # Its files are there if it is of the last upload to the run.
+                unfinished = read_manifest(self._place, UNFINISHED)
+                if _objects(Manifest.parse(last)) <= _objects(unfinished):
+                    self._place.write(NAME, last)
+                    there = last
+            if there == last:
+                os.replace(self._next, self._note)
+        return read_manifest(self._place)
 
     def _set_aside(self):
         number = 1
