@@ -79,8 +79,8 @@ class RunDirectory:
     left unfinished is removed.
 
     One process at a time may open a directory; it may do so several times. It gives
-    the directory back when it ends, when its last `RunDirectory` of it is closed or
-    deleted, or at the end of a `with` block.
+    the directory back when it ends, when its last `RunDirectory` of it is closed or,
+    if it is not at a URL, deleted, or at the end of a `with` block.
 
     Several workers have one directory, in a folder that all of them see or at a URL.
     All make a `RunDirectory` of it, in the scope of their strategy. One of them, the
