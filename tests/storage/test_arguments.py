@@ -134,6 +134,8 @@ def test_files(store):
     text = pathlib.Path(store.root, "bucket", "metrics.json").read_text()
     assert text == '{\n  "f1": 1.0\n}\n'
     assert not list(pathlib.Path(store.root).glob("**/*probe*"))
+    with pytest.raises(ValueError, match="`path` must be a file.*store://bucket'"):
+        tfeff.training.write_metrics({"f1": 1.0}, "store://bucket")
 
 
 @pytest.mark.parametrize("scheme", ["file", "FILE", "Local"])

@@ -178,6 +178,10 @@ def _writing(name: str, url: str, replace: bool = False) -> Iterator[str]:
     there = place.info() if replace else None
     if there is None:
         check_new(place)
+    elif there["type"] == "directory":
+        raise ValueError(
+            f"`{name}` must be a file, or new. Received: {name}={url!r}, a folder"
+        )
     else:
         place.check_writable()
     with _work(url) as path:
