@@ -477,7 +477,8 @@ def test_weights_of_examples_may_be_a_column(is_task):
     kept = weights > 0
     alone = {name: value[kept] for name, value in inputs.items()}
     expected = model.test_on_batch(alone, labels[kept], weights[kept], return_dict=True)
-    assert found[0] == pytest.approx(expected, rel=1e-5)
+    # The models almost agree: their divergence is what float32 leaves of entropies.
+    assert found[0] == pytest.approx(expected, rel=1e-5, abs=1e-7)
 
 
 @pytest.mark.slow

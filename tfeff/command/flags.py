@@ -133,9 +133,6 @@ def _define(field: Field, values: flags.FlagValues):
     of_flag = dict(name=field.name, default=None, help=field.help, flag_values=values)
     if field.repeated:
         flags.DEFINE_multi_string(**of_flag, module_name="tfeff")
-    elif _adds(field):
-        of_lists = dict(parser=flags.ListParser(), serializer=None)
-        flags.DEFINE_multi(**of_lists, **of_flag, module_name="tfeff")
     elif field.is_tuple:
         flags.DEFINE_list(**of_flag, module_name="tfeff")
     else:
@@ -152,14 +149,6 @@ def _define(field: Field, values: flags.FlagValues):
             flag.parser = _Lenient(flag.parser, _takes_none(field))
 
 
-def _adds(field):
-    """Whether a flag of names adds to the list where it is given again.
-
-    Numbers, as those of flags that are no lists, replace the earlier ones.
-    """
-    return field.is_tuple and field.kind is str and not field.repeated
-
-
 def _takes_none(field):
     """Whether the flag's text may be `none`: a number that has to be none at times."""
     return field.optional and not field.is_tuple and field.kind in (int, float)
@@ -168,8 +157,6 @@ def _takes_none(field):
 def _value(field: Field, value):
     if not field.is_tuple:
         return field.from_json(value)
-    if _adds(field):
-        value = [item for part in value for item in part]
     try:
         return field.from_json(value)
     except ValueError:
