@@ -440,6 +440,15 @@ def replace(run, **texts):
         new.rename(pathlib.Path(run.folder, name))
 
 
+def changed_run():
+    """A stopped run that is published, and whose note has changed since."""
+    run = stopped_run()
+    replace(run, **{"config.json": "{}", "note": "one"})
+    run._publish()
+    replace(run, note="two")
+    return run
+
+
 def kill(run):
     """Leaves the run as a kill does, but for its lease."""
     atexit.unregister(run._close)
@@ -455,10 +464,7 @@ def end(run):
 def test_an_upload_that_failed_at_its_end_endangers_no_object(
     store, tmp_path, monkeypatch
 ):
-    run = stopped_run()
-    replace(run, **{"config.json": "{}", "note": "one"})
-    run._publish()
-    replace(run, note="two")
+    run = changed_run()
 
     def fails(*_):
         raise OSError("gone")
@@ -559,10 +565,7 @@ def test_a_file_that_grows_is_published_as_it_was(monkeypatch):
 def test_a_kill_just_after_the_manifest_sets_nothing_aside(
     after, monkeypatch, capsys, tmp_path
 ):
-    run = stopped_run()
-    replace(run, **{"config.json": "{}", "note": "one"})
-    run._publish()
-    replace(run, note="two")
+    run = changed_run()
 
     def killed(*_):
         raise Killed
@@ -590,10 +593,7 @@ def test_a_kill_just_after_the_manifest_sets_nothing_aside(
 def test_a_kill_within_the_manifest_is_mended_where_it_was(
     monkeypatch, tmp_path, capsys
 ):
-    run = stopped_run()
-    replace(run, **{"config.json": "{}", "note": "one"})
-    run._publish()
-    replace(run, note="two")
+    run = changed_run()
 
     def killed(place, name, content, **_):
         write(place, name, content[:40] if name == NAME else content)
@@ -632,10 +632,7 @@ def test_files_that_can_be_renamed_are_written_beside(tmp_path, monkeypatch):
 def test_a_kill_just_before_the_manifest_goes_on_from_the_older_one(
     monkeypatch, tmp_path
 ):
-    run = stopped_run()
-    replace(run, **{"config.json": "{}", "note": "one"})
-    run._publish()
-    replace(run, note="two")
+    run = changed_run()
 
     def killed(place, name, content, **_):
         if name == NAME:
