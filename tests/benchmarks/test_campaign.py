@@ -142,6 +142,7 @@ def test_a_pilot_chooses_the_rate_and_the_later_stages_read_it(part):
     assert "--learning_rate=0.001" in command and "--override=num_heads=8" in command
 
 
+@pytest.mark.quick("short")
 @pytest.mark.parametrize("scale", ["full", "short", "toy"])
 def test_recipes_take_the_settings_of_all_cells(part, scale):
     from tfeff.recipes.pretraining import settle

@@ -225,6 +225,7 @@ def test_of_several_files_the_one_that_hugging_face_loads(tmp_path):
         load(source)
 
 
+@pytest.mark.slow
 def test_the_old_layout_of_sentence_transformers(tmp_path):
     folder = tmp_path / "sentences"
     inner = copied("bert", folder).rename(folder / "0_Transformer")

@@ -79,6 +79,7 @@ def training_state(variables):
     return state
 
 
+@pytest.mark.quick("convbert_grouped")
 @pytest.mark.parametrize("name", NAMES)
 def test_hidden_states(name, tmp_path, capsys):
     variables = authors_variables(name)
@@ -125,6 +126,7 @@ def test_a_convbert_without_its_convolutions_is_no_electra(tmp_path):
         tfeff.convert.load(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_head_without_a_generator_is_the_encoders(tmp_path):
     """As of a model that was trained on masked tokens alone."""
     variables = authors_variables("convbert_small")

@@ -28,6 +28,7 @@ def test_the_discriminator(source, tmp_path, capsys):
     check_hidden_states(tmp_path / "preset", "electra_discriminator")
 
 
+@pytest.mark.slow
 def test_heads_of_64_need_no_configuration(tmp_path):
     variables = electra("electra_discriminator", "electra")
     save(variables, tmp_path / "model.ckpt")

@@ -54,6 +54,7 @@ def test_the_page_has_the_table_of_families():
     }
 
 
+@pytest.mark.quick("camembert")
 @pytest.mark.parametrize("model_type", ["camembert", "xlm-roberta"])
 def test_robertas_of_other_names(model_type, tmp_path):
     source = changed("roberta", tmp_path, model_type=model_type)
@@ -126,6 +127,7 @@ def test_the_preset_is_the_published_distilbert():
     )
 
 
+@pytest.mark.quick("5-2")
 @pytest.mark.parametrize("heads, ratio", [(8, 4), (2, 1), (5, 2), (11, 4)])
 def test_convberts_of_other_ratios_of_heads(heads, ratio, tmp_path):
     """Two heads of self-attention, each of a quarter of the width, in all of them."""

@@ -145,6 +145,7 @@ def test_converted_encoders_keep_the_dropout_of_their_configuration(preset):
     assert (albert.dropout, albert.blocks[0].attention.dropout) == (0.0, 0.0)
 
 
+@pytest.mark.quick("convbert_base")
 @pytest.mark.parametrize("name", ["bert", "albert", "convbert_base", "garden_bert"])
 def test_both_rates_of_dropout_are_kept(name, tmp_path):
     source = shutil.copytree(GOLDENS / name, tmp_path / "source")

@@ -266,6 +266,7 @@ def test_heads_that_tfeff_does_not_have_are_left_out(name, changes, message, tmp
     assert Encoder.from_preset(str(tmp_path / "preset")).num_layers == 3
 
 
+@pytest.mark.quick("labels1", "labels4")
 @pytest.mark.parametrize(
     "labels",
     [
@@ -341,6 +342,7 @@ def test_a_head_of_pretraining_with_a_missing_tensor_is_told(tmp_path):
         tfeff.convert.convert(GOLDENS / "xlnet_tokens", tmp_path / "xlnet")
 
 
+@pytest.mark.quick("None")
 @pytest.mark.parametrize("architectures", [None, [], ["BertForMaskedLM"]])
 def test_a_fine_tuned_head_whose_class_is_not_named_is_told(architectures, tmp_path):
     source = changed("bert_classifier", tmp_path, architectures=architectures)
@@ -354,6 +356,7 @@ def test_a_fine_tuned_head_whose_class_is_not_named_is_told(architectures, tmp_p
         tfeff.convert.load_task(source)
 
 
+@pytest.mark.quick("architectures0")
 @pytest.mark.parametrize("architectures", [[3], 3, {}])
 def test_classes_are_a_list_of_strings(architectures, tmp_path):
     source = changed("bert_classifier", tmp_path, architectures=architectures)
@@ -362,6 +365,7 @@ def test_classes_are_a_list_of_strings(architectures, tmp_path):
     assert tfeff.convert.load(source).num_layers == 3
 
 
+@pytest.mark.slow
 def test_what_is_said_of_a_task_without_a_tokenizer(tmp_path, capsys):
     preset, out = str(tmp_path / "preset"), str(tmp_path / "out")
     assert main(["convert", str(GOLDENS / "bert_classifier"), preset]) == 0

@@ -47,6 +47,7 @@ def test_embeddings_are_those_of_the_original(pooling, normalize, today, tmp_pat
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_preset_keeps_pooling_length_and_norm(tmp_path, capsys):
     source = source_of(tmp_path, "Normalize", pooling="cls", length=6)
     assert main(["convert", str(source), str(tmp_path / "preset")]) == 0

@@ -86,6 +86,7 @@ def test_permuting_tokens(preset):
         assert np.abs(actual - expected).max() > 0.05
 
 
+@pytest.mark.quick("shatter_base", "part_bias_base")
 @pytest.mark.parametrize("preset", VARIANTS[1:])
 def test_takes_sequences_longer_than_trained_on(preset):
     encoder = _random_encoder(preset, max_sequence_length=5)

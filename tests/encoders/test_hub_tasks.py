@@ -162,6 +162,7 @@ def from_preset(model, folder):
     return type(model).from_preset(str(folder / "preset"))
 
 
+@pytest.mark.quick("classifier-from_preset", "masked_lm-from_file")
 @pytest.mark.parametrize("way", [from_file, from_preset])
 @pytest.mark.parametrize("task", TASKS)
 def test_a_quantized_task(task, way, tmp_path):

@@ -66,6 +66,7 @@ def test_shatter_table_1_large_rows_count_twelve_of_the_24_layers(
     assert round(layers * per_layer, 1) == real
 
 
+@pytest.mark.quick("small-13.14")
 @pytest.mark.parametrize(
     ("preset", "millions"),
     [("small", 13.14), ("medium_small", 17.48), ("base", 105.68)],

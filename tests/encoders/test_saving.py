@@ -105,6 +105,7 @@ def test_one_table_of_all_layers(tmp_path):
 
 
 # Sizes of files, in gigabytes, for one file, for two and for more.
+@pytest.mark.quick("10-1e-06", "7e-07-2e-06")
 @pytest.mark.parametrize(
     "first, second", [(10, 1e-6), (1e-6, 10), (7e-7, 2e-6), (10, 10)]
 )

@@ -417,6 +417,7 @@ def test_gaps_are_those_of_the_reference(pairs, most):
     assert [text[:most] for text in found] == [text[:most] for text in expected]
 
 
+@pytest.mark.slow
 def test_one_long_chunk_makes_no_tensor_of_chunks_by_pieces():
     """10,000 chunks, one of 10,000 words: dense they would be 400 MB."""
     placed = tf.function(OffsetTokenizer(word_pieces()).__call__)

@@ -35,7 +35,7 @@ def set_floatx():
     keras.config.set_dtype_policy(policy)
 
 
-@pytest.mark.quick("self", "shaw")
+@pytest.mark.quick("shaw")
 @pytest.mark.parametrize("name", LAYERS)
 def test_a_step_is_that_of_float32(name, set_floatx):
     inputs = LAYERS[name][1]

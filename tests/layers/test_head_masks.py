@@ -144,6 +144,7 @@ def test_a_part_of_common_values_is_switched_off():
     check_equations(make, reference)
 
 
+@pytest.mark.slow
 def test_shatter_without_a_part():
     check_equations(*shatter_without_a_part())
 

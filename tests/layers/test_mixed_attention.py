@@ -81,7 +81,7 @@ def test_defaults_are_those_of_convbert():
         assert_close(actual, literal, 1e-5)
 
 
-@pytest.mark.quick("span_dynamic", "lightweight")
+@pytest.mark.quick("lightweight")
 @pytest.mark.parametrize("kind", KINDS)
 def test_without_mask_conv_padding_leaks_into_the_convolution(kind):
     """The attention heads keep their mask. Values and gradients."""

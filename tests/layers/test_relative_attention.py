@@ -75,6 +75,7 @@ def test_equations_not_clipped(method):
     check(check_equations, method, max_distance=7)
 
 
+@pytest.mark.quick("1-interleaved")
 @pytest.mark.parametrize("num_heads, layout", [(1, "interleaved"), (4, "concatenated")])
 def test_equations_of_xlnet_not_clipped(num_heads, layout):
     options = {"max_distance": None, "sinusoid": layout}

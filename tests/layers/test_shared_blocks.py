@@ -47,6 +47,7 @@ def test_an_attention_in_another_dtype_is_refused(kind):
         kind([block])(case.inputs, **case.others)
 
 
+@pytest.mark.quick("False")
 @pytest.mark.parametrize("pooled", [False, True])
 def test_blocks_that_share_layers_share_them_in_a_saved_model(pooled, tmp_path):
     shared = layers.SelfAttention(2), layers.FeedForward(12)

@@ -92,6 +92,7 @@ def test_reported_terms_are_means_over_all_tokens():
     assert logs == pytest.approx(whole, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_predictions_and_weights_of_examples():
     student, teacher = (Classifier(e, 3, dropout=0.0) for e in make_pair())
     for network, seed in ((student, 2), (teacher, 3)):
@@ -457,6 +458,7 @@ def test_an_attention_without_maps():
         Distillation(*encoders)
 
 
+@pytest.mark.quick("True")
 @pytest.mark.parametrize("is_task", [True, False])
 def test_weights_of_examples_may_be_a_column(is_task):
     """Those of terms that compare layers, too."""

@@ -350,6 +350,7 @@ def test_options_of_questions_are_compared_layer_by_layer():
         assert logs[name] == pytest.approx(mean, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_directions_of_the_last_states():
     student, teacher = make_pair(lambda encoder: encoder, hidden_dim=8, num_heads=2)
     only = {"attention": None, "hidden": False, "embedding": False}

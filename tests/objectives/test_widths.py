@@ -101,7 +101,7 @@ def test_objectives(kind):
     check(spread(make_model(kind)), kind)
 
 
-@pytest.mark.quick("classifier", "span")
+@pytest.mark.quick("classifier")
 @pytest.mark.parametrize("kind", TASKS)
 def test_tasks(kind):
     model = spread(TASKS[kind](make_encoder(dropout=0.0)))

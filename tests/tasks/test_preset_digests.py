@@ -284,6 +284,7 @@ def test_weights_in_several_files(tmp_path):
         Encoder.from_preset(folder)
 
 
+@pytest.mark.slow
 def test_a_converted_checkpoint_has_digests(tmp_path):
     goldens = os.path.join(os.path.dirname(__file__), "..", "convert", "goldens")
     tfeff.convert.convert(os.path.join(goldens, "albert"), tmp_path / "preset")

@@ -232,6 +232,7 @@ def test_embeds_texts_of_any_number(tokenizer):
     assert_close(units @ units.T, literal, 1e-5)
 
 
+@pytest.mark.slow
 def test_vectors_of_length_one_and_the_length_of_texts(tokenizer, tmp_path):
     model = make_model()
     units = SentenceEmbedding(

@@ -223,6 +223,7 @@ def test_a_part_that_overflows_skips_the_update(strategy, parts):
         np.testing.assert_array_equal(new, old)
 
 
+@pytest.mark.slow
 def test_scales_of_float8_are_those_of_the_whole_batch():
     """Keras gives their new values in place of gradients, which are not to be added."""
 

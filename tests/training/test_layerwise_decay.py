@@ -102,6 +102,7 @@ def test_shared_weights_count_for_their_highest_layer():
     assert factors[table] == 0.5**2
 
 
+@pytest.mark.slow
 def test_adapters_that_come_after_compile_have_the_rates_of_their_layers():
     def trained(is_compiled_after):
         keras.utils.set_random_seed(0)

@@ -239,7 +239,7 @@ def test_replicas_get_parts_of_the_batches(cache):
         np.testing.assert_array_equal(labels, batch[4])
 
 
-@pytest.mark.quick("True-examples0-2-2", "False-examples0-4-4")
+@pytest.mark.quick("True-examples0-2-2")
 @pytest.mark.parametrize("pipelines, replicas", [(2, 2), (4, 4), (2, 4), (1, 2)])
 @pytest.mark.parametrize("examples", [MASKED, SentencePairs()])
 @pytest.mark.parametrize("repeat", [True, False])

@@ -123,6 +123,7 @@ class Shifted(keras_hub.tokenizers.AlbertTokenizer):
         return ids + self.shift
 
 
+@pytest.mark.slow
 def test_other_tokenizers_are_called(documents, tokenizer, tmp_path, small_shards):
     words = sorted({w for d in documents for w in d.lower().split()})
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

@@ -31,6 +31,7 @@ def test_inputs_are_those_of_all_rows():
     assert make(("a b c a",), ("b",)).num_cut == 1
 
 
+@pytest.mark.quick("row1-2")
 @pytest.mark.parametrize(
     ("row", "least"), [(("a",), 2), (("a", "b"), 2), (("a", "b", "c"), 1)]
 )

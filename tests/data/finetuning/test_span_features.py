@@ -66,39 +66,28 @@ def cut(text, places):
     return [text[start:end] for start, end in places]
 
 
-@pytest.mark.quick(
-    "The fox-expected0",
-    "fox,fox.-expected2",
-    "Cafe\\u0301 fox-expected4",
-    "cafe\\u0301s-expected6",
-    "(\\u5b57)fox-expected8",
-    "\\U0001f600x-expected10",
-    " \\u200b -expected12",
-)
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("The fox", ["The", "fox"]),
-        ("  The\t \nfox  ", ["The", "fox"]),
-        ("fox,fox.", ["fox", ",", "fox", "."]),
-        ("Café", ["Café"]),
-        ("Cafe\u0301 fox", ["Cafe\u0301", "fox"]),
-        ("CAFÉs", ["CAFÉ", "s"]),
-        ("cafe\u0301s", ["cafe\u0301", "s"]),
-        ("漢字", ["漢", "字"]),
-        ("(字)fox", ["(", "字", ")", "fox"]),
-        ("\u200bf\u200box\u200b", ["f\u200box"]),
-        ("😀x", ["😀x"]),
-        ("", []),
-        (" \u200b ", []),
-    ],
-)
-def test_places_of_word_pieces(text, expected):
+def test_places_of_word_pieces():
+    expected = {
+        "The fox": ["The", "fox"],
+        "  The\t \nfox  ": ["The", "fox"],
+        "fox,fox.": ["fox", ",", "fox", "."],
+        "Café": ["Café"],
+        "Cafe\u0301 fox": ["Cafe\u0301", "fox"],
+        "CAFÉs": ["CAFÉ", "s"],
+        "cafe\u0301s": ["cafe\u0301", "s"],
+        "漢字": ["漢", "字"],
+        "(字)fox": ["(", "字", ")", "fox"],
+        "\u200bf\u200box\u200b": ["f\u200box"],
+        "😀x": ["😀x"],
+        "": [],
+        " \u200b ": [],
+    }
     tokenizer = word_pieces()
-    ((ids, places),) = encode_with_offsets(tokenizer, [text])
-    assert cut(text, places) == expected
-    assert ids.tolist() == list(tokenizer(text))
-    assert (ids.dtype, places.dtype, places.shape[1]) == (np.int32, np.int32, 2)
+    found = encode_with_offsets(tokenizer, list(expected))
+    for (text, tokens), (ids, places) in zip(expected.items(), found, strict=True):
+        assert cut(text, places) == tokens
+        assert ids.tolist() == list(tokenizer(text))
+        assert (ids.dtype, places.dtype, places.shape[1]) == (np.int32, np.int32, 2)
 
 
 @pytest.mark.parametrize(

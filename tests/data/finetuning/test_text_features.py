@@ -41,6 +41,7 @@ def test_rows_are_cut_from_the_longer_text(documents, tokenizer, length, pairs):
         np.testing.assert_array_equal(inputs[name], expected)
 
 
+@pytest.mark.slow
 def test_options_fill_gaps_and_only_passages_are_cut(documents, tokenizer):
     questions = ("who is _ there", "what was it", "__ of _")
     options = (("he", "she", ""), ("its up", "my two", "a \\1"), ("all", "her", "in"))

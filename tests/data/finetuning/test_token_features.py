@@ -43,6 +43,7 @@ def literal_rows(tokens, firsts, room):
     return [tokens[begin:end] for begin, end in rows], homes
 
 
+@pytest.mark.slow
 def test_rows_of_short_sentences():
     features = make([["ab", "c"], ["b"]])
     assert features.inputs["token_ids"].tolist() == [

@@ -93,10 +93,8 @@ def digest(dataset):
 
 @pytest.mark.quick(
     "MaskedTokens-NoneType-str0",
-    "MaskedTokens-bool-str0",
     "PermutedTokens-NoneType-str",
     "SentencePairs-bool-str0",
-    "SentencePairs-NoneType-str1",
 )
 @pytest.mark.parametrize(
     ("examples", "is_told_words", "expected"),

@@ -82,6 +82,7 @@ def check_half(labels):
     assert abs(np.mean(labels) - 0.5) < 5 * 0.5 / np.sqrt(len(labels))
 
 
+@pytest.mark.quick("False")
 @pytest.mark.parametrize("words", [True, False])
 def test_order(cache, texts, tokenizer, words):
     settings = {"tokenizer": tokenizer} if words else {}
@@ -162,6 +163,7 @@ def test_next(cache, texts, tokenizer):
     assert abs(np.mean(lengths[0]) - np.mean(lengths[1])) < 1
 
 
+@pytest.mark.slow
 def test_masks_on_top(cache, tokenizer):
     """Masks hide tokens of the same pairs; M = round(0.3 · 17)."""
     settings = {"seed": 5, "tokenizer": tokenizer, "repeat": False}

@@ -84,12 +84,11 @@ def pairs(cache, tokenizer, kind):
     )
     for inputs, labels, weights in batches:
         columns = (inputs["token_ids"], inputs["segment_ids"], inputs["padding_mask"])
-        for ids, segments, mask, label, weight in zip(
-            *columns, labels["sentence"], weights["sentence"]
-        ):
+        columns += (labels["sentence"], weights["sentence"])
+        for ids, segments, mask, label, weight in zip(*map(np.asarray, columns)):
             if not weight:
                 continue
-            ids, segments = ids.numpy()[mask == 1], segments.numpy()[mask == 1]
+            ids, segments = ids[mask == 1], segments[mask == 1]
             assert ids[0] == 2 and ids[-1] == 3  # [CLS] A [SEP] B [SEP]
             a, b = ids[segments == 0][1:-1], ids[segments == 1][:-1]
             assert a.size and b.size
@@ -100,6 +99,7 @@ def whole(text):
     return text.startswith("ada") and text[-1] in ".?"
 
 
+@pytest.mark.quick("short")
 def test_order(corpus):
     cache, tokenizer, texts = corpus
     plain = {tokenizer.detokenize(tokenizer(text)) for text in texts}
@@ -113,6 +113,7 @@ def test_order(corpus):
     assert abs(labels.mean() - 0.5) < 2.5 / np.sqrt(len(labels))
 
 
+@pytest.mark.quick("short")
 def test_halves_of_several_sentences_are_whole(corpus):
     """Of the last piece of a document, too, which begins within a sentence."""
     cache, tokenizer, _ = corpus
@@ -121,6 +122,7 @@ def test_halves_of_several_sentences_are_whole(corpus):
             assert whole(first) and whole(second)
 
 
+@pytest.mark.quick("short")
 def test_next(corpus):
     cache, tokenizer, texts = corpus
     plain = [tokenizer.detokenize(tokenizer(text)) for text in texts]

@@ -152,6 +152,7 @@ def test_every_word_is_as_likely_and_ngrams_are_of_their_lengths():
     assert np.abs(counts[text] - len(rows) * share).max() < 5 * sigma
 
 
+@pytest.mark.quick("words")
 @pytest.mark.parametrize("settings", [WORDS, NGRAMS], ids=["words", "ngrams"])
 def test_masks_depend_on_the_example_not_on_the_batch(settings):
     rows = sequences([20 - i % 5 for i in range(9)], 23)

@@ -33,6 +33,7 @@ def texts(count=1000):
     ]
 
 
+@pytest.mark.quick("True")
 @pytest.mark.parametrize("add_prefix_space", [False, True])
 def test_the_ids_are_those_of_the_library(add_prefix_space):
     rows = texts()
