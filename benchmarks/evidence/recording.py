@@ -31,7 +31,7 @@ def record(cell: Cell, outcome: dict, places: Places) -> None:
         "tokens": outcome["tokens"],
         "seconds": f"{read_seconds(folder):.0f}",
         "command": shlex.join(words),
-        "commit": outcome["commit"],
+        "commit": outcome.get("commit", "unknown"),
         "machine": machine.processor(),
         "versions": machine.versions("tensorflow", "keras", "keras-nlp", "numpy"),
     }

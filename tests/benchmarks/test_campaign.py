@@ -177,6 +177,22 @@ def test_rows_are_written_once(part, tmp_path):
     assert other.curves() == {}
 
 
+def test_a_row_has_the_commit_of_its_outcome(part, tmp_path):
+    folder = str(tmp_path)
+    places = part("places").Places("toy", folder, folder, folder)
+    cells = part("cells").make_cells(places.scale)
+    first, second = [cell for cell in cells if cell.stage == "pretraining"][:2]
+    outcome = {"metrics": {"loss": 1.0}, "curve": [], "tokens": 8}
+    rate = {"loss": 1.0}
+    for cell in cells:  # What settings of the two depend on.
+        if cell.stage == "pilot":
+            places.ledger.add(vars(cell), [], a_row(rate))
+    part("recording").record(first, outcome | {"commit": "abc"}, places)
+    part("recording").record(second, outcome, places)  # One of an earlier version.
+    rows = places.ledger.rows()
+    assert [rows[c.name]["commit"] for c in (first, second)] == ["abc", "unknown"]
+
+
 def test_points_without_a_row_are_none(part, tmp_path):
     ledger = part("ledger").Ledger(str(tmp_path), "full")
     point = {"step": 2, "tokens": 8, "loss": 2.0, "val_loss": 2.5}

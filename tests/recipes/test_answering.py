@@ -1,7 +1,9 @@
 """`tfeff answer` as a user runs it: to the end, again, and misused."""
 
+import functools
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -152,6 +154,32 @@ def test_all_questions_are_predicted(tmp_path, capsys):
     assert "1 questions left out" in capsys.readouterr().out
     assert [question.id for question in found[True]] == ["q0", "q1", "q2"]
     assert found[True][2].answers == ("The  small cat",)
+    # Also where none is at its place; but there is nothing to train on.
+    file.write_text(re.sub('"answer_start": [0-9]+', '"answer_start": 1', text))
+    wanted = answering.read(settings, squad, "dev", "dev", is_predicted=True)
+    assert sorted(question.id for question in wanted) == ["q0", "q1", "q2"]
+    with pytest.raises(ValueError, match="`dev` must hold questions with answers at"):
+        answering.read(settings, squad, "dev", "dev", is_predicted=False)
+    file.write_text(text.replace('"id": "q2"', '"id": "q0"'))
+    assert len(answering.read(settings, squad, "dev", "dev", is_predicted=False)) == 2
+    with pytest.raises(ValueError, match="ids must differ. Received: 'q0' twice"):
+        answering.read(settings, squad, "dev", "dev", is_predicted=True)
+
+
+def test_a_reader_need_not_tell_what_was_wrong(capsys):
+    question = tfeff.data.Question("q", "Who?", "Ada wrote it.")
+    found = tfeff.data.SpanExamples([], mismatched=[question])
+    dataset = tfeff.datasets.span_dataset(
+        "Own",
+        {"dev": ("dev.json",)},
+        read_file=lambda path, skip_mismatched=False: found,
+    )
+    settings = AnswerSettings(run_dir="run", train="x", dev=__file__, pretrained="p")
+    read = functools.partial(answering.read, settings, dataset, "dev", "dev")
+    assert read(is_predicted=True) == (question,)
+    assert not capsys.readouterr().out
+    with pytest.raises(ValueError, match="`dev` must hold questions with answers at"):
+        read(is_predicted=False)
 
 
 @pytest.mark.slow

@@ -12,7 +12,13 @@ import tfeff
 from tests.subjects.files import copy_of
 from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tfeff.command import main
-from tfeff.recipes import EvaluateSettings, PretrainSettings, evaluate, pretrain
+from tfeff.recipes import (
+    EvaluateSettings,
+    PretrainSettings,
+    data_record,
+    evaluate,
+    pretrain,
+)
 from tfeff.recipes.data_record import crosses_documents
 from tfeff.recipes.evaluating import read_settings
 from tfeff.tasks.run_tokenizer import save_run_tokenizer
@@ -105,6 +111,18 @@ def test_text_is_cut_as_in_the_cache_of_a_run(tmp_path, capsys):
     shutil.rmtree(folder)
     assert not crosses()
     assert "taken to end with their documents" in capsys.readouterr().err
+
+
+def test_a_cache_that_is_not_there_is_not_needed(tmp_path, monkeypatch, capsys):
+    """A run of before is evaluated where the bucket of its cache cannot be reached."""
+
+    def away(path):
+        raise OSError(f"Reading {path} failed")
+
+    monkeypatch.setattr(data_record, "cached_crosses_documents", away)
+    settings = PretrainSettings(run_dir=str(tmp_path), cache_dir="s3://bucket/cache")
+    assert not crosses_documents(str(tmp_path), settings)
+    assert "Reading s3://bucket/cache failed" in capsys.readouterr().err
 
 
 @pytest.mark.slow

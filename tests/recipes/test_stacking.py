@@ -88,6 +88,7 @@ def test_there_is_no_encoder_to_begin_with():
         ({}, 4),
         ({"num_layers": 6, "preset": "bert_base"}, 6),
         ({"preset": "bert_base"}, 12),
+        ({"preset": "shatter_tiny"}, 2),
         ({"config": "bert_large"}, 24),
     ],
 )
@@ -98,6 +99,7 @@ def test_the_depth_is_the_presets_where_one_is_named(monkeypatch, given, num_lay
     monkeypatch.setattr(stacking, "run_pretraining", lambda *args: trained.extend(args))
     tfeff.recipes.stack(settings)
     assert trained[0].num_layers == num_layers
+    assert trained[0].preset == given.get("preset", settings.preset or "shatter_tiny")
     assert trained[2].keywords["num_layers"] == num_layers
     unknown = dataclasses.replace(settings, preset="bert_bas", num_layers=None)
     with pytest.raises(ValueError, match="`preset` must be one of.*Did you mean"):

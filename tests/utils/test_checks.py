@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import tfeff
 from tfeff.utils import checks
 
 ARRAYS = [np.array(["a", "b"]), np.array("a"), tf.constant("a"), tf.constant(["a"])]
@@ -21,6 +22,25 @@ def test_what_has_no_elements_is_named(value):
     with pytest.raises(TypeError, match="`values` must be numbers. Received: values="):
         checks.check_iterable("values", value, "numbers")
     assert len(checks.check_iterable("values", np.array([1]), "numbers")) == 1
+    with pytest.raises(TypeError, match="`values` must be numbers. Received: values="):
+        checks.check_ordered("values", value, "numbers")
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("patterns", lambda items: tfeff.data.text_files(items)),
+        ("words", lambda items: tfeff.tasks.WordVectors(items, np.eye(2))),
+        ("merges", lambda items: tfeff.data.RobertaTokenizer({"a": 0}, items)),
+        ("seeds", lambda items: tfeff.training.Grid("runs", {}, items, "accuracy")),
+        ("rate", lambda items: tfeff.training.Grid("runs", {"rate": items}, [0], "f1")),
+    ],
+)
+def test_a_set_has_no_order(name, call):
+    with pytest.raises(TypeError, match=f"`{name}` must be .* in an order. Received: "):
+        call({"a", "b"})
+    with pytest.raises(TypeError, match="Give a list: the order of a set is another"):
+        call(frozenset({"a", "b"}))
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ from tfeff.utils.checks import (
     check_bool,
     check_choice,
     check_integer,
-    check_iterable,
+    check_ordered,
     check_path,
     near_miss,
 )
@@ -369,7 +369,7 @@ def check_labels(
     examples: TokenExamples, predictions: Sequence[np.ndarray]
 ) -> list[np.ndarray]:
     """The predicted labels of each sentence as arrays `[W]`, or an error."""
-    check_iterable("predictions", predictions, "labels for each sentence")
+    check_ordered("predictions", predictions, "labels for each sentence")
     predictions = [
         as_array("predictions", row, "labels of words") for row in predictions
     ]

@@ -153,7 +153,7 @@ def read_squad(path: str | os.PathLike, skip_mismatched: bool = False) -> SpanEx
 
 
 def collected(path: str, found: Iterable, skip_mismatched: bool) -> SpanExamples:
-    """The questions; raises if there are none or two have the same id.
+    """The questions; raises if the file has none or two have the same id.
 
     `found` has `(question, None)` for each question, or `(question, problem)` if an
     answer is not at its place.
@@ -167,18 +167,21 @@ def collected(path: str, found: Iterable, skip_mismatched: bool) -> SpanExamples
             mismatched.append(question)
         else:
             raise ValueError(problem)
-    if not questions:
-        raise ValueError(
-            f"{path} must hold questions. Received: none, and {len(skipped)} skipped"
-        )
+    if not questions and not mismatched:
+        raise ValueError(f"{path} must hold questions. Received: none")
+    check_ids(path, questions)
+    return SpanExamples(tuple(questions), tuple(skipped), tuple(mismatched))
+
+
+def check_ids(path: str, questions: Iterable[Question]) -> None:
+    """Raises if two questions have the same id."""
     ids = set()
-    for question in (*questions, *mismatched):
+    for question in questions:
         if question.id in ids:
             raise ValueError(
                 f"{path}: ids must differ. Received: {question.id!r} twice"
             )
         ids.add(question.id)
-    return SpanExamples(tuple(questions), tuple(skipped), tuple(mismatched))
 
 
 def _records(file, path):

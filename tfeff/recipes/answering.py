@@ -10,7 +10,7 @@ import numpy as np
 
 import tfeff
 from tfeff.data.finetuning.span_features import SpanFeatures
-from tfeff.datasets.squad import withhold
+from tfeff.datasets.squad import check_ids, withhold
 from tfeff.recipes.answer_settings import AnswerSettings
 from tfeff.recipes.baselines import baseline_to_predict, make_baseline, score
 from tfeff.recipes.callbacks import Callbacks
@@ -231,11 +231,20 @@ def read(settings, dataset, split, given, is_predicted):
     of_split = "predict_split" if split == settings.predict_split else "dev_split"
     with named_as(split=of_split, folder=given):
         found = dataset.read(split, path, **options)
-    # Where an answer stands matters to training: submissions have all questions.
-    more = found.mismatched if is_predicted else ()
-    if count := len(found.skipped) - len(more):
+    questions, count = found.questions, len(found.skipped)
+    if is_predicted:
+        # Where an answer stands matters to training: submissions have all questions.
+        questions += found.mismatched
+        count -= len(found.mismatched)
+        check_ids(path, questions)
+    if not questions:
+        raise ValueError(
+            f"`{given}` must hold questions with answers at their offsets. Received: "
+            f"{path}, all of whose questions are left out. {''.join(found.skipped[:1])}"
+        )
+    if count > 0:
         print(f"{path}: {count} questions left out. {found.skipped[0]}")
-    return found.questions + more
+    return questions
 
 
 def examples(part):

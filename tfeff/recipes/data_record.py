@@ -187,7 +187,7 @@ def crosses_documents(run_dir: str, settings: PretrainSettings) -> bool:
         return note[CROSS_DOCUMENTS]
     try:
         return cached_crosses_documents(settings.cache_dir)
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         print(
             "sequences are taken to end with their documents, as the run does not tell "
             f"how its cache_dir was cut: {error}",

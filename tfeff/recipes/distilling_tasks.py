@@ -324,10 +324,14 @@ def _read_examples(dataset, settings):
     names = ("skip_malformed", "skip_mismatched")
     options = {name: True for name in names if getattr(settings, name)}
     with named_as(folder="data"):
-        train, dev = (
-            dataset.read(split, settings.data, **options)
-            for split in ("train", dataset.dev_splits[0])
-        )
+        splits = ("train", dataset.dev_splits[0])
+        train, dev = (dataset.read(s, settings.data, **options) for s in splits)
+    for split, examples in zip(splits, (train, dev)):
+        if not len(examples):
+            raise ValueError(
+                f"`data` must hold examples of {split!r} that are not all left out. "
+                f"Received: {', '.join(examples.skipped[:1]) or 'none'}"
+            )
     if count := len(train.skipped) + len(dev.skipped):
         print(f"{count:,} lines left out, such as {(*train.skipped, *dev.skipped)[0]}")
     if settings.train_examples is not None:

@@ -34,8 +34,11 @@ class StackSettings(PretrainSettings):
     removed = ("pretrained", "swap_positions")
     always = ("doublings",)
 
+    preset: str | None = setting(  # type: ignore[assignment]
+        "A name of tfeff.encoders.presets(); default: shatter_tiny, of 4 layers.", None
+    )
     num_layers: int | None = setting(
-        "Layers in the end; default: those of the preset where one is named, else 4.",
+        "Layers in the end; default: those of the preset that is named.",
         None,
         minimum=1,
     )

@@ -13,7 +13,7 @@ from tfeff.recipes.pretraining import (
     run_pretraining,
     settle,
 )
-from tfeff.recipes.settings import changed, check_settings
+from tfeff.recipes.settings import check_settings
 from tfeff.recipes.stack_settings import StackSettings
 from tfeff.utils.checks import check_choice
 
@@ -57,9 +57,8 @@ def stack(
         Gong et al., "Efficient training of BERT by progressively stacking", 2019.
     """
     check_settings(settings, StackSettings)
-    num_layers = _depth(settings)
-    settings = dataclasses.replace(settings, num_layers=num_layers)
-    settings = settle(settings, settings.doublings + 1)
+    settings = settle(_with_depth(settings), settings.doublings + 1)
+    num_layers = settings.num_layers
     first, rest = divmod(num_layers, 2**settings.doublings)
     if rest:
         raise ValueError(
@@ -87,15 +86,16 @@ def stack(
     )
 
 
-def _depth(settings):
-    """The number of layers in the end."""
-    if settings.num_layers is not None:
-        return settings.num_layers
-    if "preset" not in changed(settings):
-        return 4
-    presets = tfeff.encoders.presets()
-    preset = presets[check_choice("preset", settings.preset, presets)]
-    return preset["config"]["num_layers"]
+def _with_depth(settings):
+    """The settings with a preset and with the number of layers in the end."""
+    preset, depth = settings.preset, settings.num_layers
+    if preset is None:
+        preset, depth = "shatter_tiny", depth or 4
+    if depth is None:
+        presets = tfeff.encoders.presets()
+        check_choice("preset", preset, presets)
+        depth = presets[preset]["config"]["num_layers"]
+    return dataclasses.replace(settings, preset=preset, num_layers=depth)
 
 
 def _switch_steps(settings):

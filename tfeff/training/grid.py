@@ -12,9 +12,9 @@ from typing import Any
 from tfeff.storage.arguments import REPLACE, paths
 from tfeff.training import run_lock, run_seal
 from tfeff.utils.checks import (
-    check_iterable,
     check_json,
     check_mapping,
+    check_ordered,
     check_path,
     check_string,
 )
@@ -72,7 +72,7 @@ class Grid:
         directory = check_path("directory", directory)
         check_mapping("axes", axes, "settings to their values")
         for name, values in {**axes, "seeds": seeds}.items():
-            check_iterable(name, values, "a list of values")
+            check_ordered(name, values, "a list of values")
             # Of equal names there would be one folder.
             if not values or any(
                 one == other or str(one) == str(other)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from tfeff.utils.checks import check_iterable, near_miss
+from tfeff.utils.checks import check_ordered, near_miss
 
 # As the last line of a worker's traceback has it.
 _ERROR = re.compile(r"^(?:\w+\.)*(\w+(?:Error|Exception|Interrupt)): (.*)$", re.M)
@@ -148,7 +148,7 @@ def _checked(flags: Sequence[str]) -> list[str]:
             "`beam_flags` must be a list of flags. Received: one string, "
             f"beam_flags={flags!r}"
         )
-    flags = list(check_iterable("beam_flags", flags, "a list of flags"))
+    flags = list(check_ordered("beam_flags", flags, "a list of flags"))
     for flag in flags:
         if not isinstance(flag, str):
             raise TypeError(f"`beam_flags` must be strings. Received: {flag!r}")

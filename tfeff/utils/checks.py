@@ -150,6 +150,16 @@ def check_iterable(name: str, value: Any, what: str) -> Iterable:
     return value
 
 
+def check_ordered(name: str, value: Any, what: str) -> Iterable:
+    """Returns `value` if its items have an order, else raises."""
+    if isinstance(value, (set, frozenset)):
+        raise TypeError(
+            f"`{name}` must be {what}, in an order. Received: {name}={value!r:.80}. "
+            f"{in_place_of(value)}"
+        )
+    return check_iterable(name, value, what)
+
+
 def in_place_of(values: Any) -> str:
     """What to give for a mapping, a set or a data frame; '' if it is none of them.
 

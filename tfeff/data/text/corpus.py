@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from tfeff.storage.streams import matching_urls, open_stream
-from tfeff.utils.checks import check_iterable, check_path, is_url
+from tfeff.utils.checks import check_ordered, check_path, is_url
 
 
 class Part(NamedTuple):
@@ -50,7 +50,7 @@ def matching_files(patterns: str | os.PathLike | Sequence) -> list[str]:
     """
     if isinstance(patterns, (str, os.PathLike)):
         patterns = [patterns]
-    check_iterable("patterns", patterns, "a path or a list of paths")
+    check_ordered("patterns", patterns, "a path or a list of paths")
     found: dict[str, str] = {}
     for pattern in patterns:
         for path in _match(pattern):

@@ -17,8 +17,8 @@ from tfeff.encoders.preset_files import TokenizerFiles
 from tfeff.utils.checks import (
     check_bool,
     check_integer,
-    check_iterable,
     check_mapping,
+    check_ordered,
     is_integer,
 )
 from tfeff.utils.types import Config, Tensor
@@ -113,7 +113,7 @@ class RobertaTokenizer(TokenizerFiles, keras_hub.tokenizers.Tokenizer):
     ) -> None:
         """Sets pieces and merge rules, as the constructor does."""
         check_mapping("vocabulary", vocabulary, "pieces to ids")
-        check_iterable("merges", merges, "rules of two pieces each")
+        check_ordered("merges", merges, "rules of two pieces each")
         for piece, id in vocabulary.items():
             if not isinstance(piece, str):
                 raise TypeError(
@@ -325,7 +325,7 @@ class RobertaTokenizer(TokenizerFiles, keras_hub.tokenizers.Tokenizer):
 def _pair(rule):
     if isinstance(rule, str):
         rule = rule.split(" ")
-    pair = tuple(check_iterable("merges", rule, "rules of two pieces each"))
+    pair = tuple(check_ordered("merges", rule, "rules of two pieces each"))
     if len(pair) != 2 or not all(isinstance(p, str) and p for p in pair):
         raise ValueError(
             f"`merges` must be of two pieces each. Received: the rule {rule!r}"

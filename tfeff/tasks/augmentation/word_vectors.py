@@ -8,7 +8,7 @@ import numpy as np
 from tfeff.data.arrays import as_array
 from tfeff.datasets.files import malformed
 from tfeff.storage.arguments import READ, paths
-from tfeff.utils.checks import check_iterable, check_path
+from tfeff.utils.checks import check_ordered, check_path
 from tfeff.utils.types import Tensor
 
 
@@ -34,7 +34,7 @@ class WordVectors:
     """
 
     def __init__(self, words: Iterable[str], vectors: np.ndarray):
-        self.words = list(check_iterable("words", words, "a list of words"))
+        self.words = list(check_ordered("words", words, "a list of words"))
         try:
             with np.errstate(over="ignore"):
                 self.vectors = np.asarray(vectors, np.float32)
