@@ -23,6 +23,7 @@ DIFFERENT = {
         "pooling": "of one text, or what a head reads",
         "patience": "by the loss, by the metric; a stage",
         "predict_split": "the parts that there are",
+        "preset": "where none is named, a stack has a depth of its own",
         "pretrained": "with the heads, or without",
         "run_dir": "of what evaluate may take in its place",
         "seed": "of what is drawn",

@@ -35,10 +35,10 @@ class StackSettings(PretrainSettings):
     always = ("doublings",)
 
     preset: str | None = setting(  # type: ignore[assignment]
-        "A name of tfeff.encoders.presets(); default: shatter_tiny, of 4 layers.", None
+        "A name of tfeff.encoders.presets(); default: shatter_tiny.", None
     )
     num_layers: int | None = setting(
-        "Layers in the end; default: those of the preset that is named.",
+        "Layers in the end; default: those of the preset where one is named, else 4.",
         None,
         minimum=1,
     )

@@ -57,8 +57,9 @@ def stack(
         Gong et al., "Efficient training of BERT by progressively stacking", 2019.
     """
     check_settings(settings, StackSettings)
-    settings = settle(_with_depth(settings), settings.doublings + 1)
-    num_layers = settings.num_layers
+    preset, num_layers = _preset_and_depth(settings)
+    settings = dataclasses.replace(settings, preset=preset, num_layers=num_layers)
+    settings = settle(settings, settings.doublings + 1)
     first, rest = divmod(num_layers, 2**settings.doublings)
     if rest:
         raise ValueError(
@@ -86,16 +87,16 @@ def stack(
     )
 
 
-def _with_depth(settings):
-    """The settings with a preset and with the number of layers in the end."""
-    preset, depth = settings.preset, settings.num_layers
+def _preset_and_depth(settings):
+    """The preset and the number of layers in the end."""
+    preset, num_layers = settings.preset, settings.num_layers
     if preset is None:
-        preset, depth = "shatter_tiny", depth or 4
-    if depth is None:
+        return "shatter_tiny", num_layers or 4
+    if num_layers is None:
         presets = tfeff.encoders.presets()
         check_choice("preset", preset, presets)
-        depth = presets[preset]["config"]["num_layers"]
-    return dataclasses.replace(settings, preset=preset, num_layers=depth)
+        num_layers = presets[preset]["config"]["num_layers"]
+    return preset, num_layers
 
 
 def _switch_steps(settings):
