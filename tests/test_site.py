@@ -38,11 +38,20 @@ def test_every_public_name_is_in_the_reference():
 def test_every_page_is_in_the_navigation():
     place = hook("pages")["in_site"]
     pages = [place(page) for page in PAGES]
-    pages += [place(f"benchmarks/results/{path.name}") for path in RESULTS]
+    pages += [
+        place(path.relative_to(REPOSITORY).as_posix())
+        for path in (*RESULTS, *REPOSITORY.glob("benchmarks/results/*/README.md"))
+    ]
     pages += [place(page).replace(".ipynb", ".md") for page in NOTEBOOKS]
     pages += hook("reference")["pages"]()
     missing = [page for page in pages if f" {page}\n" not in NAVIGATION]
     assert not missing, f"mkdocs.yml: `nav` lacks {missing}"
+
+
+def test_what_lies_outside_of_docs_is_files():
+    found = hook("pages")["outside"]()
+    assert REPOSITORY / "benchmarks" / "results" / "claims" / "one-head.md" in found
+    assert all(path.is_file() for path in found)
 
 
 RESULTS = sorted(REPOSITORY.glob("benchmarks/results/*.md"))

@@ -28,7 +28,7 @@ def on_files(files, config):
     """Adds what lies outside of `docs`."""
     from mkdocs.structure.files import File
 
-    for path in [*REPOSITORY.glob("*.md"), *REPOSITORY.glob("benchmarks/results/*")]:
+    for path in outside():
         place = in_site(path.relative_to(REPOSITORY).as_posix())
         files.append(File.generated(config, place, abs_src_path=str(path)))
     readme = files.get_file_from_path("tutorials/README.md")
@@ -39,6 +39,12 @@ def on_files(files, config):
         )
         files.append(moved)
     return files
+
+
+def outside():
+    """The files outside of `docs` that the site has."""
+    found = [*REPOSITORY.glob("*.md"), *REPOSITORY.glob("benchmarks/results/**/*")]
+    return [path for path in found if path.is_file()]
 
 
 def on_page_markdown(markdown, page, config, files):

@@ -96,6 +96,8 @@ def test_columns_that_a_training_did_not_have_are_left_out(tmp_path, figures):
             "logarithmic",
         ),
         ([None], {}, "0.csv, which is no file"),
+        ([], {}, "`metrics` must have files. Received: none of 'run'"),
+        (["step,loss\n1,Ä\n"], {}, "`metrics` must be CSV files. .*0.csv: 'utf-8'"),
         (["step,loss\n1,2\n"], {"path": "nowhere/curves.png"}, "a folder that exists"),
     ],
 )
@@ -103,7 +105,7 @@ def test_bad_input_leaves_no_file(tmp_path, texts, settings, message):
     files = [tmp_path / f"{index}.csv" for index in range(len(texts))]
     for file, text in zip(files, texts):
         if text is not None:
-            file.write_text(text)
+            file.write_text(text, encoding="latin-1")
     before = sorted(tmp_path.iterdir())
     settings = dict(settings)
     path = tmp_path / settings.pop("path", "curves.png")

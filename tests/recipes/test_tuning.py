@@ -141,6 +141,18 @@ def test_a_training_ends_where_nothing_better_comes(pretrained, tmp_path, capsys
 
 
 @pytest.mark.slow
+def test_what_a_callback_ends_is_told(pretrained, tmp_path, capsys):
+    class Limit(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            self.model.stop_training = batch == 2
+
+    finetune(settings(tmp_path / "run", pretrained, steps=9), BOTTLES, [Limit])
+    text = capsys.readouterr().out
+    assert "a callback ended the training at step 3\n" in text
+    assert "nothing better came" not in text
+
+
+@pytest.mark.slow
 def test_the_newest_weights_are_kept_where_no_metric_is_defined(
     pretrained, tmp_path, capsys
 ):

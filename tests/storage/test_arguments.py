@@ -15,7 +15,7 @@ from tests.subjects.modules import import_all
 from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tests.subjects.stores import make_store
 from tfeff import storage
-from tfeff.storage import arguments
+from tfeff.storage import arguments, place
 from tfeff.storage.local import local_path
 from tfeff.storage.manifest import NAME
 from tfeff.storage.streams import open_stream
@@ -116,7 +116,10 @@ def test_corpora_that_can_only_be_read_on(store, monkeypatch):
         file.seek(1)
 
 
-def test_files(store):
+@pytest.mark.parametrize("is_flat", [False, True])
+def test_files(is_flat, store, monkeypatch):
+    if is_flat:
+        monkeypatch.setattr(place, "_FLAT", {"store"})
     tfeff.data.save_tokenizer(tokenizer(), "store://bucket/a.spm")
     tfeff.data.save_tokenizer(tokenizer(), "store://bucket/a.spm")  # The same again.
     assert tfeff.data.load_tokenizer("store://bucket/a.spm").vocabulary_size() == 60
@@ -134,8 +137,13 @@ def test_files(store):
     text = pathlib.Path(store.root, "bucket", "metrics.json").read_text()
     assert text == '{\n  "f1": 1.0\n}\n'
     assert not list(pathlib.Path(store.root).glob("**/*probe*"))
+    monkeypatch.setattr(store, "lag", 0)
     with pytest.raises(ValueError, match="`path` must be a file.*store://bucket'"):
         tfeff.training.write_metrics({"f1": 1.0}, "store://bucket")
+    with pytest.raises(ValueError, match="`output` must be a file.*store://bucket'"):
+        arguments.check_replaceable("output", "store://bucket")
+    arguments.check_replaceable("output", metrics)
+    assert pathlib.Path(store.root, "bucket", "metrics.json").read_text() == text
 
 
 @pytest.mark.parametrize("scheme", ["file", "FILE", "Local"])

@@ -1,5 +1,6 @@
 """A real S3 server: processes that are killed, buckets that are not there."""
 
+import json
 import os
 import pathlib
 import signal
@@ -43,6 +44,55 @@ def _folder(tmp_path):
     for name in ("a", "b"):
         (tmp_path / "local" / name).write_text(name)
     return tmp_path / "local"
+
+
+def restrict(bucket, monkeypatch):
+    """Gives this process rights to list the bucket, and to what is below the URL."""
+    import boto3
+    import s3fs
+
+    client, name = bucket
+    iam = boto3.client("iam", endpoint_url=client.meta.endpoint_url)
+    iam.create_user(UserName=name)
+    arn = f"arn:aws:s3:::{name}"
+    actions = ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"]
+    rights = [
+        {"Effect": "Allow", "Action": actions, "Resource": f"{arn}/thing/*"},
+        {"Effect": "Allow", "Action": ["s3:ListBucket"], "Resource": arn},
+    ]
+    iam.put_user_policy(
+        UserName=name,
+        PolicyName="below",
+        PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": rights}),
+    )
+    key = iam.create_access_key(UserName=name)["AccessKey"]
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", key["AccessKeyId"])
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", key["SecretAccessKey"])
+    s3fs.S3FileSystem.clear_instance_cache()
+    boto3.DEFAULT_SESSION = None
+
+
+@pytest.mark.parametrize("inside", ["", "/below"])
+def test_rights_to_what_is_below_the_url_are_enough(
+    inside, folder, url, bucket, monkeypatch
+):
+    authorization = pytest.importorskip("moto.core.authorization")
+    restrict(bucket, monkeypatch)
+    url = f"{url}{inside}"
+    with authorization.enable_iam_authentication():
+        storage.publish(folder, url)
+        assert sorted(os.listdir(storage.fetch(url))) == ["a", "b"]
+        assert pathlib.Path(storage.fetch(f"{url}/a")).read_text() == "a"
+        for value in (1.0, 2.0):
+            tfeff.training.write_metrics({"f1": value}, f"{url}/more/metrics.json")
+        with pytest.raises(ValueError, match="`path` must be a file.*, a folder"):
+            tfeff.training.write_metrics({"f1": 1.0}, f"{url}/more")
+        for call in (storage.fetch, lambda other: storage.publish(folder, other)):
+            with pytest.raises(ValueError, match="`url` must be a place that may be"):
+                call(f"s3://{bucket[1]}/other")
+        lease = Lease(Place("url", f"{url}/run"))
+        lease.check()
+        lease.release()
 
 
 @pytest.mark.parametrize("killed_before", [UNFINISHED, "a", "b", NAME])

@@ -1,5 +1,7 @@
 """A scheme of fsspec over a local folder, as poor as an object store."""
 
+import contextlib
+import os
 import time
 
 import fsspec
@@ -48,6 +50,14 @@ class Store(LocalFileSystem):
     def pipe_file(self, path, value, mode="overwrite", **kwargs):
         self.fails(path)
         super().pipe_file(path, value, mode=mode, **kwargs)
+
+    def rm_file(self, path):
+        super().rm_file(path)
+        folder = os.path.dirname(self._strip_protocol(path))
+        with contextlib.suppress(OSError):  # Folders are there with files alone.
+            while folder != self.root:
+                os.rmdir(folder)
+                folder = os.path.dirname(folder)
 
     def mv(self, *_, **__):
         raise AssertionError("object stores do not rename")

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import types
 
 import pytest
 
@@ -152,6 +153,17 @@ def test_cells_of_an_earlier_version_may_lack_a_metric(tmp_path):
         "| 0.1 | 1.0000 | undefined |",
         "| **0.2** | **2.0000** | **2.0000** |",
     ]
+
+
+def test_any_lists_are_axes(tmp_path):
+    axes = {"rate": iter([1, 2]), "seeds": range(2)}
+    grid = Grid(tmp_path, axes, map(int, "34"), "score")
+    assert (grid.axes, grid.seeds) == ({"rate": [1, 2], "seeds": [0, 1]}, [3, 4])
+    write_metrics(
+        types.MappingProxyType({"a": types.MappingProxyType({"b": math.nan})}),
+        tmp_path / "metrics.json",
+    )
+    assert json.loads((tmp_path / "metrics.json").read_text()) == {"a": {"b": None}}
 
 
 def test_bad_arguments_are_named(tmp_path):

@@ -92,7 +92,9 @@ def _curves(label, files, columns):
     """Dict from each column of the files to steps, mean and deviation of the seeds."""
     several = not isinstance(files, (str, os.PathLike))
     if several:
-        check_iterable("metrics", files, "a file or a list of files")
+        files = list(check_iterable("metrics", files, "a file or a list of files"))
+        if not files:
+            raise ValueError(f"`metrics` must have files. Received: none of {label!r}")
     runs = [_read(file, columns) for file in (files if several else [files])]
     curves = {}
     for column in columns:
@@ -117,6 +119,15 @@ def _read(path, columns):
     if not os.path.isfile(path):
         raise ValueError(f"`metrics` must be files. Received: {path}, which is no file")
     check_file(path)
+    try:
+        return _values(path, columns)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(
+            f"`metrics` must be CSV files. Received: {path}: {error}"
+        ) from error
+
+
+def _values(path, columns):
     with open(path, encoding="utf-8", newline="") as file:
         reader = csv.DictReader(file)
         if not {"step", "loss"} <= set(reader.fieldnames or ()):

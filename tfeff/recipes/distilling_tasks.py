@@ -133,7 +133,9 @@ def distill_on_a_task(
                     own,
                 )
                 check_finite(layers)
-                print(f"layers after {settings.steps:,} steps: {metrics_line(history)}")
+                when = "before" if layers.stop_training else "after"
+                told = f"layers {when} {settings.steps:,} steps"
+                print(f"{told}: {metrics_line(history)}")
             _fit(
                 predictions,
                 train_part.rows.dataset(in_step, settings.seed),

@@ -232,3 +232,5 @@ def report(
         print(f"  the training had diverged at step {best.diverged_step:,}")
     if best.stopped_step is not None:
         print(f"  nothing better came: the training ended at {best.stopped_step:,}")
+    elif best.diverged_step is None and best.last_step < steps:
+        print(f"  a callback ended the training at step {best.last_step:,}")

@@ -95,7 +95,9 @@ def paths(**ways: Way) -> Callable[[Callable[P, R]], Callable[P, R]]:
 def check_replaceable(name: str, value: str) -> None:
     """Raises where no file can be written or replaced, before there is one to write."""
     if is_url(value) and not local_of(value):
-        Place(name, value).check_writable()
+        place = Place(name, value)
+        _check_no_folder(place)
+        place.check_writable()
         return
     path = os.path.abspath(local_of(value) or check_path(name, value))
     try:
@@ -176,16 +178,15 @@ def _writing(name: str, url: str, replace: bool = False) -> Iterator[str]:
     """A path for a new file or folder; with `replace`, of a file that may be there."""
     place = Place(name, url)
     there = place.info() if replace else None
-    if there is None:
-        check_new(place)
-    elif there["type"] == "directory":
-        raise ValueError(
-            f"`{name}` must be a file, or new. Received: {name}={url!r}, a folder"
-        )
-    else:
+    is_file = there is not None and there["type"] == "file"
+    if is_file:
         place.check_writable()
+    else:
+        if replace:
+            _check_no_folder(place)
+        check_new(place)
     with _work(url) as path:
-        if there is not None:
+        if is_file:
             place.get("", path)
         yield path
         with _kept_where_it_fails(path):
@@ -193,6 +194,14 @@ def _writing(name: str, url: str, replace: bool = False) -> Iterator[str]:
                 publish_folder(place, local_files(path))
             elif os.path.exists(path):
                 place.put(path, "")
+
+
+def _check_no_folder(place):
+    if place.is_folder():
+        raise ValueError(
+            f"`{place.name}` must be a file, or new. Received: "
+            f"{place.name}={place.url!r}, a folder"
+        )
 
 
 @contextlib.contextmanager

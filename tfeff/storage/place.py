@@ -91,8 +91,13 @@ class Place:
             # Not in place: a kill would leave a part of it.
             folder = os.path.dirname(path)
             new = f"{folder}/{SCRATCH}new-{uuid.uuid4().hex}"
-            self._files.pipe_file(new, content)
-            self._files.mv(new, path)
+            try:
+                self._files.pipe_file(new, content)
+                self._files.mv(new, path)
+            except BaseException:
+                with contextlib.suppress(Exception):
+                    self._files.rm_file(new)
+                raise
 
     def remove(self, name: str) -> None:
         """Removes a file, if it is there."""
@@ -124,7 +129,7 @@ class Place:
         with self.errors_named():
             self._files.invalidate_cache()
             try:
-                found = self._files.find(self.path, detail=True)
+                found = self._find()
             except (FileNotFoundError, NotADirectoryError):
                 return {}
         start = self.path.strip("/")
@@ -149,6 +154,21 @@ class Place:
                 return self._files.info(self._inside(name))
             except (FileNotFoundError, NotADirectoryError):
                 return None
+            except Exception as error:  # Of any library.
+                # Rights may be to what is below the place alone: it is no file then.
+                if name or self.scheme not in _FLAT or not _is_refusal(error):
+                    raise
+                found = self._find()
+        return {"name": self.path, "type": "directory"} if found else None
+
+    def is_folder(self) -> bool:
+        """Whether there is a folder of files in place of a file, or of nothing."""
+        info = self.info()
+        if info is None or info["type"] != "directory":
+            return False
+        # Of a probe, which a kill left, object stores tell a folder.
+        names = self.files() if self.scheme in _FLAT else None
+        return names is None or not all(name.startswith(SCRATCH) for name in names)
 
     def age(self, name: str) -> float:
         """Seconds since a file was written, by the storage's own clock."""
@@ -178,11 +198,12 @@ class Place:
             ValueError: if there is no such bucket, it is read-only, or credentials are
                 missing.
         """
-        # Rights may end at the folder. But what may become a file must not become a
-        # folder by a name within it; and a bucket has nothing beside it.
-        path, within = self.path.rstrip("/"), self.scheme in _FLAT
+        # Rights may end at the folder. But what is a file, or may become one, must not
+        # become a folder by a name within it; and a bucket has nothing beside it.
+        path, info = self.path.rstrip("/"), self.info()
+        is_within = self.scheme in _FLAT if info is None else info["type"] != "file"
         with self.errors_named(writing=True):
-            if within or "/" not in path.strip("/") or self._files.isdir(path):
+            if is_within or "/" not in path.strip("/"):
                 path += "/"
             path += f"{SCRATCH}probe-{uuid.uuid4().hex}"
             self._make_folder_of(path)
@@ -205,9 +226,7 @@ class Place:
         except (FileExistsError, IsADirectoryError, NotADirectoryError):
             raise
         except Exception as error:  # Of any library; each has its own kinds.
-            # The status is that of a web server's answer.
-            refused = getattr(error, "status", None) in (401, 403)
-            if refused or isinstance(error, PermissionError):
+            if _is_refusal(error):
                 what = "written to" if writing else "read"
                 raise Refused(
                     f"`{self.name}` must be a place that may be {what}. {received}, "
@@ -223,12 +242,38 @@ class Place:
                 f"{type(error).__name__}: {error}"
             ) from error
 
+    def _find(self):
+        """What fsspec tells of each file, by path."""
+        try:
+            return self._files.find(self.path, detail=True)
+        except Exception as error:  # Of any library.
+            if self.scheme not in _FLAT or not _is_refusal(error):
+                raise
+            # Where it lists nothing, s3fs asks for an object of the folder's own name,
+            # to which there may be no right; `ls` does not.
+            with contextlib.suppress(FileNotFoundError):
+                if self._files.ls(self.path, detail=False):
+                    raise
+            return {}
+
     def _inside(self, name):
         return f"{self.path.rstrip('/')}/{name}" if name else self.path
 
     def _make_folder_of(self, path):
         if self.scheme not in _BUCKETS:
             self._files.makedirs(os.path.dirname(path), exist_ok=True)
+
+
+def _is_refusal(error):
+    """Whether an error of any library says that the credentials have no right."""
+    # Of a web server's answer the libraries tell the status by one of these names;
+    # gcsfs of some of them by the text alone.
+    names = ("status", "status_code", "code")
+    return (
+        isinstance(error, PermissionError)
+        or any(str(getattr(error, name, None)) in ("401", "403") for name in names)
+        or (isinstance(error, OSError) and str(error).startswith("Forbidden"))
+    )
 
 
 def _file_system(name, url, scheme):

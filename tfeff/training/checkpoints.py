@@ -286,11 +286,12 @@ class Checkpoints(keras.callbacks.Callback):
         TypeError: if an argument is of another type.
         ValueError: if a number is not positive, or one of `keep_steps` is no multiple
             of `steps_per_epoch`; before the first step, if epochs have another number
-            of steps, or at the end of one where the data alone tell it; before the
-            first step, if the folder has checkpoints of later steps than those that are
-            done, which are another training's, or if the model's optimizer is for other
-            weights than those that train, since layers were frozen after it was
-            compiled, or weights without their layers.
+            of steps, or at the end of one where the data alone tell it, up to less than
+            `steps_per_execution` more; before the first step, if the folder has
+            checkpoints of later steps than those that are done, which are another
+            training's, or if the model's optimizer is for other weights than those
+            that train, since layers were frozen after it was compiled, or weights
+            without their layers.
 
     Example:
 

@@ -71,19 +71,9 @@ class Grid:
     ):
         directory = check_path("directory", directory)
         check_mapping("axes", axes, "settings to their values")
-        for name, values in {**axes, "seeds": seeds}.items():
-            check_ordered(name, values, "a list of values")
-            # Of equal names there would be one folder.
-            if not values or any(
-                one == other or str(one) == str(other)
-                for one, other in itertools.combinations(values, 2)
-            ):
-                raise ValueError(
-                    f"`{name}` must be values, each once. Received: {name}={values}"
-                )
         self.directory = os.path.abspath(directory)
-        self.axes = {name: list(values) for name, values in axes.items()}
-        self.seeds = list(seeds)
+        self.axes = {name: _values(name, values) for name, values in axes.items()}
+        self.seeds = _values("seeds", seeds)
         self.metric = check_string("metric", metric)
         self.summary: Any = None
 
@@ -240,7 +230,8 @@ def write_metrics(metrics: Mapping, path: str | os.PathLike) -> None:
     ...     json.load(file)
     {'f1': None, 'accuracy': 0.5}
     """
-    check_json("metrics", metrics)
+    check_mapping("metrics", metrics, "names to JSON values")
+    check_json("metrics", _without_nan(metrics))
     path = check_path("path", path)
     write_text(path, metrics_json(metrics) + "\n")
 
@@ -265,6 +256,19 @@ def read_metrics(path: str | os.PathLike) -> dict[str, float]:
     ):
         raise ValueError(f"{path} must hold numbers by name. Received: {metrics}")
     return {n: math.nan if v is None else float(v) for n, v in metrics.items()}
+
+
+def _values(name, values):
+    """A list of values that differ, in folders' names too."""
+    values = list(check_ordered(name, values, "a list of values"))
+    if not values or any(
+        one == other or str(one) == str(other)
+        for one, other in itertools.combinations(values, 2)
+    ):
+        raise ValueError(
+            f"`{name}` must be values, each once. Received: {name}={values}"
+        )
+    return values
 
 
 def _without_nan(value):

@@ -48,6 +48,7 @@ class KeepBest(keras.callbacks.Callback):
     Attributes:
         best: the metrics of the kept weights; None before the first evaluation.
         best_step: the step of the kept weights.
+        last_step: the newest step of the training.
         diverged_step: the step at which weights were found not to be finite, or None.
         stopped_step: the step at which `patience` ended the training, or None.
 
@@ -106,7 +107,7 @@ class KeepBest(keras.callbacks.Callback):
         self._best_weights = None
         self._rows: list[dict] = []
         self._newest: dict[str, Any] = {}
-        self._step = self._before_epoch = self._evaluated = 0
+        self.last_step = self._before_epoch = self._evaluated = 0
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         check_no_averages("optimizer", self.model.optimizer)
@@ -115,17 +116,17 @@ class KeepBest(keras.callbacks.Callback):
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
         # With several steps in an execution, `batch` is the last of them.
-        self._step = self._before_epoch + batch + 1
-        if self._step // self._every_steps > self._evaluated // self._every_steps:
+        self.last_step = self._before_epoch + batch + 1
+        if self.last_step // self._every_steps > self._evaluated // self._every_steps:
             self._evaluate_now()
         self._add_newest(logs)
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        self._before_epoch = self._step
+        self._before_epoch = self.last_step
         self._add_newest(logs)
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
-        if self._step > self._evaluated:
+        if self.last_step > self._evaluated:
             self._evaluate_now()
         if self._best_weights is not None:
             self.model.set_weights(self._best_weights)
@@ -148,21 +149,21 @@ class KeepBest(keras.callbacks.Callback):
             )
         self._newest = metrics
         value = metrics[self._metric]
-        self._evaluated = self._step
+        self._evaluated = self.last_step
         finite = is_finite(self.model)
         is_first = self.best is None
         so_far = math.nan if is_first else self.best[self._metric]
         better = finite and worst_if_nan(value) > worst_if_nan(so_far)
         self._since_best = 0 if is_first or better else self._since_best + 1
         if is_first or better or (finite and math.isnan(so_far)):
-            self.best, self.best_step = metrics, self._step
+            self.best, self.best_step = metrics, self.last_step
             self._best_weights = self.model.get_weights()
-        self._append({"step": self._step, **metrics})
+        self._append({"step": self.last_step, **metrics})
         if not finite:
-            self.diverged_step = self._step
+            self.diverged_step = self.last_step
             self.model.stop_training = True  # Nothing better comes any more.
         elif self._patience is not None and self._since_best >= self._patience:
-            self.stopped_step = self._step
+            self.stopped_step = self.last_step
             self.model.stop_training = True
 
     def _append(self, row):
