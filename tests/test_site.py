@@ -48,6 +48,12 @@ def test_every_page_is_in_the_navigation():
     assert not missing, f"mkdocs.yml: `nav` lacks {missing}"
 
 
+def test_docstrings_have_no_links_to_pages():
+    """The reference is a folder below, and an editor has no link at all."""
+    for path in (REPOSITORY / "tfeff").rglob("*.py"):
+        assert not re.search(r"\]\([^)\s]*\.md", path.read_text("utf-8")), path
+
+
 def test_what_lies_outside_of_docs_is_files():
     found = hook("pages")["outside"]()
     assert REPOSITORY / "benchmarks" / "results" / "claims" / "one-head.md" in found

@@ -90,7 +90,7 @@ class RunDirectory:
         directory: the folder; made if missing. At a URL, this process works on a copy
             on this machine, which it publishes after each checkpoint; of several
             workers the chief does, and the others have copies of what they read. See
-            [Remote storage](STORAGE.md).
+            docs/STORAGE.md.
         config: what determines the run's numbers, JSON values by name; no NaN.
         upgrade: called with the configuration of a directory that exists; returns it
             as this version of a program writes it.
