@@ -73,8 +73,8 @@ def draw_all(
             encoder, path
         )
     os.makedirs(folder, exist_ok=True)
-    paths = []
+    drawn = []
     for name, draw in drawings.items():
-        paths.append(os.path.join(folder, f"{name}.png"))
-        draw(paths[-1])
-    return paths
+        drawn.append(os.path.join(folder, f"{name}.png"))
+        draw(drawn[-1])
+    return drawn

@@ -82,8 +82,8 @@ class Place:
                 once, one succeeds, where the scheme can tell.
         """
         with self.errors_named(writing=True):
-            self._make_folder_of(self._inside(name))
             path = self._inside(name)
+            self._make_folder_of(path)
             if create or self.scheme not in _RENAMES:
                 mode = "create" if create else "overwrite"
                 self._files.pipe_file(path, content, mode=mode)
