@@ -5,6 +5,7 @@ import importlib.util
 import json
 import operator
 import re
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +30,21 @@ def test_there_are_six():
 def test_notebooks_are_stored_without_outputs(notebook):
     for cell in cells(notebook, "code"):
         assert cell["outputs"] == [] and cell["execution_count"] is None
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS)
+def test_notebooks_write_into_folders_of_their_own(notebook):
+    """Jupyter runs all of them in one folder."""
+    writers = {"build_cache", "convert", "save_pretrained", "save_version"}
+    own = f"{Path(notebook).stem}/"
+    for node in ast.walk(ast.parse("\n".join(code(notebook)))):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in (
+            *writers,
+            "to_huggingface",
+        ):
+            for argument in node.args:
+                text = ast.unparse(argument).lstrip("f")
+                assert text[0] not in "'\"" or text[1:].startswith(own), text
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS)
