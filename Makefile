@@ -1,4 +1,4 @@
-# Python 3.10 or newer and make are all that a machine needs beforehand.
+# Python 3.10 to 3.13 and make are all that a machine needs beforehand.
 PYTHON ?= python3
 # Small enough for two cores, and too short a run to need dropout.
 PRETRAIN_FLAGS ?= --run_dir=runs/pretrain --vocabulary_size=4000 \
@@ -55,8 +55,8 @@ clean:
 	@touch $@
 
 $(venv)/pip:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
-	  echo "tfeff needs Python 3.10 or newer; $(PYTHON) is not." \
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 14))' || { \
+	  echo "tfeff needs Python 3.10 to 3.13, as TensorFlow does; $(PYTHON) is another." \
 	    "Name another one: make PYTHON=/path/to/python3"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' || { \
 	  echo "$(PYTHON) cannot make virtual environments." \

@@ -64,7 +64,10 @@ def test_supported_pythons_are_tested():
     jobs = workflow(REPOSITORY / ".github" / "workflows" / "tests.yml")["jobs"]
     assert tuple(said) == PYTHONS
     assert tuple(jobs["quick"]["strategy"]["matrix"]["python"]) == PYTHONS
-    assert config["options"]["python_requires"] == f">={PYTHONS[0]}"
+    beyond = f"3.{int(PYTHONS[-1].partition('.')[2]) + 1}"
+    assert config["options"]["python_requires"] == f">={PYTHONS[0]},<{beyond}"
+    makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
+    assert f"<= sys.version_info < ({beyond.replace('.', ', ')})" in makefile
     assert config["mypy"]["python_version"] == PYTHONS[0]
     for extra, needed in config["options.extras_require"].items():
         assert needed.split(), extra

@@ -31,7 +31,28 @@ def test_help_lists_the_commands(capsys):
 
 
 def test_the_version(capsys):
-    assert output(capsys, "--version") == (0, f"{tfeff.__version__}\n", "")
+    for word in ("--version", "version"):
+        assert output(capsys, word) == (0, f"{tfeff.__version__}\n", "")
+
+
+def test_help_of_a_command(capsys):
+    expected = output(capsys, "report", "--help")
+    assert output(capsys, "help", "report") == expected
+    assert output(capsys, "help")[1].startswith("usage: tfeff COMMAND")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("pretrain", "--num_layers=2"), r"given as --override=num_layers=VALUE\. See"),
+        (("pretrain", "--run_di=x"), r"Did you mean: run_dir \? See: tfeff pretrain"),
+        (("presets", "--num_layers=2"), r"flag 'num_layers'\. See: tfeff presets"),
+        (("finetune", "--learning_rates=1e-3", "1e-4"), "and several values commas"),
+    ],
+)
+def test_what_is_no_flag_is_told(arguments, message, capsys):
+    status, _, error = output(capsys, *arguments)
+    assert status == 2 and re.search(message, error), error
 
 
 @pytest.mark.parametrize("name", main.COMMANDS)
@@ -161,7 +182,7 @@ def test_flags_become_settings():
         (ValueError, "`steps` must be an integer of at least 1", ("--steps=0",)),
         (ValueError, "`kind` must be one of", ("--kind=c",)),
         (ValueError, "Did you mean: steps", ("--stepps=3",)),
-        (ValueError, "begin with '--'. Received: steps=3", ("steps=3",)),
+        (ValueError, "begin with '--'; .* Received: steps=3", ("steps=3",)),
         (ValueError, "`override` must be NAME=VALUE", ("--override=layers",)),
     ],
 )

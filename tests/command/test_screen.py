@@ -13,8 +13,10 @@ import sys
 
 import pytest
 
+import tfeff
 from tests.checks.pages import REPOSITORY
 from tests.subjects.sentences import DOCUMENTS
+from tfeff.training import distribution
 
 PROGRESS = re.compile(r"step [\d,]+/[\d,]+ .*|Tokenizing: .*")
 SMALL = (
@@ -142,6 +144,25 @@ def test_commands_leave_progress_alone_and_say_what_is_next(folder):
     assert metrics["pseudo_perplexity_per_word"] > metrics["pseudo_perplexity"]
     last = "  transformers.BertModel.from_pretrained('for_transformers')"
     assert printed["convert"].splitlines()[-1] == last
+
+
+def test_a_gpu_that_tensorflow_does_not_find_is_told(monkeypatch, capsys):
+    monkeypatch.setattr(distribution.glob, "glob", lambda _: ["/dev/nvidia0"])
+    monkeypatch.setattr(distribution.tf.config, "list_physical_devices", lambda _: [])
+    for hidden, count in (("", 0), ("-1", 0), ("0", 1), (None, 1)):
+        distribution._tell_of_idle_gpus.cache_clear()
+        if hidden is None:
+            monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+        else:
+            monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
+        tfeff.training.make_strategy()
+        tfeff.training.make_strategy()
+        told = capsys.readouterr().err
+        assert told.count("pip install 'tensorflow[and-cuda]'") == count
+    distribution._tell_of_idle_gpus.cache_clear()
+    monkeypatch.setattr(distribution.glob, "glob", lambda _: [])
+    tfeff.training.make_strategy()
+    assert not capsys.readouterr().err
 
 
 def test_the_level_of_messages_that_a_user_sets_stays(monkeypatch):

@@ -374,12 +374,6 @@ def test_no_network(monkeypatch):
         load("some-bert")
 
 
-def test_no_hub_library(monkeypatch):
-    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    with pytest.raises(ValueError, match="pip install huggingface_hub"):
-        load("some-bert")
-
-
 def test_a_destination_that_exists_is_left_alone(tmp_path, capsys):
     destination = tmp_path / "preset"
     destination.mkdir()

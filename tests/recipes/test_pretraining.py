@@ -140,7 +140,10 @@ def test_signals_end_a_run_with_one_line_and_a_checkpoint(corpus, tmp_path):
             errors = process.stderr.read()
         assert process.returncode == status, errors
         name = signal.Signals(number).name
-        assert errors.count(f"Ended by {name}. To go on, start it again with") == 1
+        assert (
+            errors.count(f"Ended by {name}. To go on with a run, start it again with")
+            == 1
+        )
         assert "Traceback" not in errors
         assert not (tmp_path / "run" / "run.lock").exists()
         steps = [row["step"] for row in metrics(tmp_path / "run")]

@@ -1,5 +1,7 @@
 """Checks of arguments: values that compare or iterate in ways of their own."""
 
+import pathlib
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -24,6 +26,14 @@ def test_what_has_no_elements_is_named(value):
     assert len(checks.check_iterable("values", np.array([1]), "numbers")) == 1
     with pytest.raises(TypeError, match="`values` must be numbers. Received: values="):
         checks.check_ordered("values", value, "numbers")
+
+
+@pytest.mark.parametrize("path", ["~", "~/a", pathlib.Path("~/a")])
+def test_paths_have_no_home(path):
+    with pytest.raises(ValueError, match="`path` must be a path without ~, "):
+        checks.check_path("path", path)
+    assert checks.check_path("path", "~a/b") == "~a/b"  # As editors name copies.
+    assert checks.check_path("path", "a/~/b") == "a/~/b"
 
 
 @pytest.mark.parametrize(

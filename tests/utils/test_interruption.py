@@ -26,7 +26,7 @@ def test_a_signal_ends_the_process_with_a_line(name, status):
     result = run(code + f"signal.raise_signal(signal.{name})")
     assert result.returncode == status
     assert result.stderr.splitlines() == [
-        f"Ended by {name}. To go on, start it again with the same flags."
+        f"Ended by {name}. To go on with a run, start it again with the same flags."
     ]
     result = run(code + f"end_at_once()\nsignal.raise_signal(signal.{name})")
     assert result.returncode == -getattr(signal, name) and not result.stderr

@@ -38,6 +38,13 @@ def parse(cls: type[Settings], arguments: Sequence[str]) -> Settings:
         flags.DEFINE_string("config", None, _CONFIG, values, module_name="tfeff")
     try:
         _, *left = values(["tfeff", *_renamed(cls, arguments)])
+    except flags.UnrecognizedFlagError as error:
+        message, name = str(error), error.flagname
+        if "Did you mean" not in message:
+            message += "."
+            if any(field.name == "override" for field in fields):
+                message += f" Encoders' arguments are given as --override={name}=VALUE."
+        raise ValueError(message) from None
     except flags.Error as error:
         raise ValueError(str(error)) from None
     found = {
@@ -54,7 +61,10 @@ def parse(cls: type[Settings], arguments: Sequence[str]) -> Settings:
         if field.positional and field.name not in found and left:
             found[field.name] = left.pop(0)
     if left:
-        raise ValueError(f"Arguments must begin with '--'. Received: {' '.join(left)}")
+        raise ValueError(
+            "Arguments must begin with '--'; globs need quotes, and several values "
+            f"commas. Received: {' '.join(left)}"
+        )
     if cls.recipe and values["config"].present:
         found = cls.filled(values["config"].value, found)
     missing = [f for f in fields if f.required and f.name not in found]

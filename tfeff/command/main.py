@@ -89,10 +89,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         on standard error, 2 for a command line that cannot be read.
     """
     name, *rest = (sys.argv[1:] if arguments is None else list(arguments)) or ["--help"]
+    if name == "help" and rest:
+        name, rest = rest[0], ["--help"]
     if name in ("--help", "-h", "help"):
         print(_overview())
         return 0
-    if name == "--version":
+    if name in ("--version", "version"):
         print(tfeff.__version__)
         return 0
     if name not in COMMANDS:

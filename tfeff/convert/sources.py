@@ -266,13 +266,8 @@ def download(name: str, patterns: Sequence[str]) -> str:
             f"`source` must be a folder that exists, or a name on the Hugging Face "
             f"hub. Received: source={name!r}"
         )
-    try:
-        from huggingface_hub import snapshot_download
-    except ImportError as error:
-        raise ValueError(
-            f"`source` must be a folder that exists. Received: source={name!r}. To "
-            "download from the Hugging Face hub, `pip install huggingface_hub`"
-        ) from error
+    from huggingface_hub import snapshot_download  # It takes a while.
+
     try:
         return snapshot_download(name, allow_patterns=list(patterns))
     except Exception as error:  # Errors of many libraries: requests, httpx, the hub's.

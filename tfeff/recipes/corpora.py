@@ -13,7 +13,6 @@ from tfeff.utils.naming import named_as
 
 # To train on, and to validate by.
 CACHES = ("train", "validation")
-_TABLES = (".csv", ".tsv")
 
 
 def corpus(names: Sequence[str], settings, setting: str = "corpus") -> Corpus:
@@ -40,10 +39,10 @@ def corpus(names: Sequence[str], settings, setting: str = "corpus") -> Corpus:
         ),
         "json_lines": lambda group: tfeff.data.json_lines(group, settings.text_field),
         "parquet": lambda group: tfeff.data.parquet(group, settings.text_field),
-        "text": _text_files,
+        "text": tfeff.data.text_files,
     }
     of_text = dict.fromkeys(("field", "column", "feature"), "text_field")
-    with named_as(patterns=setting, **of_text):
+    with named_as(patterns=setting, name=setting, **of_text):
         documents = _joined(read[kind](group) for kind, group in groups)
     return Corpus(_each_file_once(documents.parts))
 
@@ -66,19 +65,6 @@ def _kind(name):
     if kind.endswith((".jsonl", ".ndjson", ".json")):
         return "json_lines"
     return "parquet" if kind.endswith(".parquet") else "text"
-
-
-def _text_files(names):
-    documents = tfeff.data.text_files(names)
-    for path in (part.name for part in documents.parts):
-        if _kind(path) != "text" or path.lower().removesuffix(".gz").endswith(_TABLES):
-            raise ValueError(
-                "`patterns` must match text files, or JSON Lines (.jsonl) or Parquet "
-                "files (.parquet) by names and globs that end so, which have the text "
-                "in `text_field`. Labelled texts are for `tfeff.datasets.tsv_dataset`. "
-                f"Received: {path}, whose lines are no text"
-            )
-    return documents
 
 
 def _each(names, read):

@@ -1,6 +1,7 @@
 """Distribution strategies by name."""
 
 import functools
+import glob
 import os
 import sys
 from collections.abc import Callable
@@ -10,6 +11,7 @@ import tensorflow as tf
 from tfeff.training.workers import several_workers
 from tfeff.utils.backend import check_tensorflow
 from tfeff.utils.checks import check_choice
+from tfeff.utils.native_messages import NVIDIA
 
 STRATEGIES = ("default", "mirrored", "multi_worker", "tpu")
 
@@ -47,6 +49,7 @@ def make_strategy(name: str = "default", tpu: str = "") -> tf.distribute.Strateg
             f"tpu={tpu!r}, name={name!r}"
         )
     check_tensorflow("`make_strategy`")
+    _tell_of_idle_gpus()
     if name == "default":
         return tf.distribute.get_strategy()
     if name == "mirrored":
@@ -64,6 +67,19 @@ def make_strategy(name: str = "default", tpu: str = "") -> tf.distribute.Strateg
     tf.config.experimental_connect_to_cluster(resolver)
     tf.tpu.experimental.initialize_tpu_system(resolver)
     return tf.distribute.TPUStrategy(resolver)
+
+
+@functools.cache
+def _tell_of_idle_gpus():
+    """Tells of NVIDIA GPUs that TensorFlow does not find; its own line is left out."""
+    are_hidden = os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1")
+    if not glob.glob(NVIDIA) or are_hidden or tf.config.list_physical_devices("GPU"):
+        return
+    print(
+        "This machine has an NVIDIA GPU that TensorFlow does not find: the processor "
+        "is used. pip install 'tensorflow[and-cuda]' brings CUDA's libraries.",
+        file=sys.stderr,
+    )
 
 
 @functools.cache

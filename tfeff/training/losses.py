@@ -76,7 +76,8 @@ class GlobalMeanCrossentropy(GlobalMean):
     Call arguments:
         y_true: integer tensor `[...]` of target ids, from 0 to `V - 1`. One that is out
             of range is refused where it is known, in eager calls. In a compiled program
-            it is an error of TensorFlow on CPUs; on GPUs and with XLA the loss is NaN.
+            it is an error of TensorFlow on CPUs; on GPUs, with XLA and on JAX the loss
+            is NaN.
         y_pred: float tensor `[..., V]` of logits.
         sample_weight: float tensor `[...]`, or of the first axes alone, such as `[B]`;
             `None` means 1 everywhere.
@@ -104,7 +105,11 @@ class GlobalMeanCrossentropy(GlobalMean):
         check_integers("y_true", y_true, _OF_RATINGS)
         if y_pred.shape[-1] is not None:
             check_range("y_true", y_true, 0, y_pred.shape[-1] - 1)
-        return ops.sparse_categorical_crossentropy(y_true, y_pred, from_logits=True)
+        loss = ops.sparse_categorical_crossentropy(y_true, y_pred, from_logits=True)
+        if keras.backend.backend() == "jax":  # Keras' own would be 0 there.
+            is_class = (y_true >= 0) & (y_true < ops.shape(y_pred)[-1])
+            loss = ops.where(is_class, loss, float("nan"))
+        return loss
 
 
 @keras.saving.register_keras_serializable(package="tfeff")

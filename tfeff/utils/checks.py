@@ -227,6 +227,11 @@ def check_path(name: str, value: Any) -> str:
         raise ValueError(
             f"`{name}` must be a path, without NUL. Received: {name}={path!r}"
         )
+    if os.fsdecode(path).partition("/")[0] == "~":
+        raise ValueError(
+            f"`{name}` must be a path without ~, which shells alone replace, and not "
+            f'in --flag=~/…. Give the folder or "$HOME/…". Received: {name}={path!r}'
+        )
     if is_url(path):
         raise ValueError(
             f"`{name}` must be a path on this machine. Received: {name}={path!r}"

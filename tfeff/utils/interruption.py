@@ -27,6 +27,7 @@ def end_at_once() -> None:
 def _end(number, _):
     end_at_once()
     name = signal.Signals(number).name
-    text = f"Ended by {name}. To go on, start it again with the same flags.\n"
+    advice = "To go on with a run, start it again with the same flags."
+    text = f"Ended by {name}. {advice}\n"
     os.write(2, text.encode())
     raise SystemExit(128 + number)

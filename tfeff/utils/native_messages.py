@@ -3,7 +3,8 @@
 import glob
 import os
 
-_DEVICES = ("/dev/nvidia[0-9]*", "/dev/kfd", "/dev/accel*", "/dev/vfio/[0-9]*")
+NVIDIA = "/dev/nvidia[0-9]*"
+_DEVICES = (NVIDIA, "/dev/kfd", "/dev/accel*", "/dev/vfio/[0-9]*")
 
 
 def set_log_level() -> None:

@@ -3,6 +3,8 @@
 import builtins
 import errno
 import gzip
+import sys
+import types
 
 import numpy as np
 import pyarrow
@@ -145,6 +147,58 @@ def test_split_has_the_fraction():
 def test_split_needs_a_fraction(fraction):
     with pytest.raises(ValueError, match="`validation_fraction`"):
         split(["a"], fraction)
+
+
+def test_splits_have_texts_alone():
+    for wrong, what in ((1.5, "float$"), ({"text": "a"}, "dict. .*hugging_face reads")):
+        training, _ = split(["one", wrong], 0.5)
+        with pytest.raises(
+            TypeError, match=f"hold strings. .*document 1 of type {what}"
+        ):
+            list(training)
+    with pytest.raises(ValueError, match="document 0 with '.udc80' at character 1"):
+        list(split(["a\udc80"], 0.5)[0])
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "b.JSON.gz", "c.csv", "d.parquet"])
+def test_files_whose_lines_are_no_text(name, tmp_path):
+    (tmp_path / name).write_text("{}")
+    with pytest.raises(ValueError, match="`patterns` must match text files.*no text"):
+        text_files(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("fails", "message"),
+    [
+        (
+            "builder",
+            "`name` must be a data set of TensorFlow Datasets.*name='wiki40b/e",
+        ),
+        (
+            "download_and_prepare",
+            "`name` must be a data set that can be .*OSError: away",
+        ),
+        ("as_dataset", r"`split` must be one of \['train'\].*split='tset': away"),
+    ],
+)
+def test_what_tfds_cannot_read_is_named(fails, message, monkeypatch):
+    def away(*_, **__):
+        raise OSError("away")
+
+    class Text:
+        pass
+
+    builder = types.SimpleNamespace(
+        info=types.SimpleNamespace(features={"text": Text()}, splits={"train": 1}),
+        download_and_prepare=lambda: None,
+    )
+    module = types.ModuleType("tensorflow_datasets")
+    module.features = types.SimpleNamespace(Text=Text)
+    module.builder = lambda name, data_dir: builder
+    setattr(module if fails == "builder" else builder, fails, away)
+    monkeypatch.setitem(sys.modules, "tensorflow_datasets", module)
+    with pytest.raises(ValueError, match=message):
+        tfds("wiki40b/en", split="tset")
 
 
 def test_documents_must_last():

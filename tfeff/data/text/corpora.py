@@ -13,8 +13,11 @@ from tfeff.data.text.corpus import (
     parts_of,
     read_lines,
 )
-from tfeff.data.text.documents import check_documents
+from tfeff.data.text.documents import check_documents, encoded
 from tfeff.utils.checks import check_fraction
+
+# Names of files whose lines are no text.
+_NO_TEXT = (".jsonl", ".ndjson", ".json", ".parquet", ".csv", ".tsv")
 
 
 def text_files(patterns: str | os.PathLike | Sequence[str | os.PathLike]) -> Corpus:
@@ -34,9 +37,10 @@ def text_files(patterns: str | os.PathLike | Sequence[str | os.PathLike]) -> Cor
         A re-iterable of `str`.
 
     Raises:
-        ValueError: if no file matches a pattern, or a file cannot be read or is
-            empty; when the documents are read, if a file is not UTF-8 (the message
-            names the file and the byte), has blank lines alone, or is a damaged `.gz`.
+        ValueError: if no file matches a pattern, or a file cannot be read, is empty, or
+            by its name a table, Parquet or JSON, whose lines are no text; when the
+            documents are read, if a file is not UTF-8 (the message names the file and
+            the byte), has blank lines alone, or is a damaged `.gz`.
 
     Example:
     ```python
@@ -49,6 +53,15 @@ def text_files(patterns: str | os.PathLike | Sequence[str | os.PathLike]) -> Cor
     ```
     """
     paths = matching_files(patterns)
+    for path in paths:
+        if path.lower().removesuffix(".gz").endswith(_NO_TEXT):
+            raise ValueError(
+                "`patterns` must match text files. JSON Lines (.jsonl) and Parquet "
+                "files (.parquet) are read by `tfeff.data.json_lines` and `parquet`, "
+                "and by the commands where names and globs end so, with the text in "
+                "`text_field`; labelled texts by `tfeff.datasets.tsv_dataset`. "
+                f"Received: {path}, whose lines are no text"
+            )
     return Corpus(
         Part(path, functools.partial(_read, absolute(path), path), absolute(path))
         for path in paths
@@ -118,7 +131,13 @@ def tfds(
         ) from error
     if data_dir is not None:
         data_dir = absolute(os.path.expanduser(data_dir))
-    builder = tensorflow_datasets.builder(name, data_dir=data_dir)
+    try:
+        builder = tensorflow_datasets.builder(name, data_dir=data_dir)
+    except Exception as error:  # Errors of many libraries.
+        raise ValueError(
+            "`name` must be a data set of TensorFlow Datasets. Received: "
+            f"{name=}: {error}"
+        ) from error
     text_type = tensorflow_datasets.features.Text
     texts = [k for k, v in builder.info.features.items() if isinstance(v, text_type)]
     if feature not in texts:
@@ -126,8 +145,20 @@ def tfds(
             f"`feature` must be one of the text features {texts} of {name}. "
             f"Received: feature={feature!r}"
         )
-    builder.download_and_prepare()
-    builder.as_dataset(split=split)  # It raises if there is no such split.
+    try:
+        builder.download_and_prepare()
+    except Exception as error:  # As above.
+        raise ValueError(
+            f"`name` must be a data set that can be prepared. Received: {name=}, of "
+            f"which a download or its files fail: {type(error).__name__}: {error}"
+        ) from error
+    try:
+        builder.as_dataset(split=split)
+    except Exception as error:  # As above.
+        raise ValueError(
+            f"`split` must be one of {sorted(builder.info.splits)} or a slice of one. "
+            f"Received: {split=}: {error}"
+        ) from error
     read = functools.partial(_read_tfds, name, split, feature, data_dir)
     return Corpus([Part(f"tfds:{name}", read)])
 
@@ -193,9 +224,8 @@ def split(
 def _side(
     read: Callable[[], Iterator[str]], limit: int, validation: bool
 ) -> Iterator[str]:
-    return (d for d in read() if (_hash(d) < limit) == validation)
+    return (d for d, text in encoded(read()) if (_hash(text) < limit) == validation)
 
 
-def _hash(document: str) -> int:
-    text = document.encode("utf-8", "surrogatepass")
+def _hash(text: bytes) -> int:
     return int.from_bytes(hashlib.sha256(text).digest()[:8], "little")

@@ -1,6 +1,6 @@
 """Checks of documents, which several functions of `tfeff.data` take."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from tfeff.utils.checks import in_place_of
 
@@ -34,9 +34,14 @@ def encoded(documents: Iterable[str]) -> Iterator[tuple[str, bytes]]:
     """Yields each document with its UTF-8 bytes; raises if it cannot be encoded."""
     for index, document in enumerate(documents):
         if not isinstance(document, str):
+            advice = (
+                ". tfeff.data.hugging_face reads the column of a data set"
+                if isinstance(document, Mapping)
+                else ""
+            )
             raise TypeError(
                 "`documents` must hold strings. Received: document "
-                f"{index} of type {type(document).__name__}"
+                f"{index} of type {type(document).__name__}{advice}"
             )
         try:
             yield document, document.encode("utf-8")
