@@ -391,6 +391,10 @@ class BuiltByOneReplica:
     """
 
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
+        # Without a strategy Keras builds nothing here: a batch would be taken for
+        # nothing, which data that can be read once would not give again.
+        if self._distribute_strategy is None:
+            return
         for _, _, batches in iterator or ():
             data_batch = keras.tree.map_structure(
                 lambda x: self.distribute_strategy.experimental_local_results(x)[0],

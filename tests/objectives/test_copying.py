@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import tfeff
 from tests.checks import randomize
 from tests.subjects.encoders import tiny
 from tfeff.objectives import copy_layers
@@ -89,3 +90,17 @@ def test_what_cannot_be_copied(student, teacher, message):
         copy_layers(student, teacher)
     for value, same in zip(before, student.get_weights(), strict=True):
         np.testing.assert_array_equal(value, same)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"activation": "relu"}, "activation 'gelu', of the teacher 'relu'"),
+        ({"layer_norm_epsilon": 0.1}, "layer_norm_epsilon 1e-12, of the teacher 0.1"),
+    ],
+)
+def test_heads_of_other_settings_are_not_copied(settings, message):
+    student, teacher = pair({}, {})
+    teacher = tfeff.objectives.MaskedLM(teacher, **settings)
+    with pytest.raises(ValueError, match=f"`student` must have a head.*{message}"):
+        tfeff.objectives.copy_head(tfeff.objectives.MaskedLM(student), teacher)

@@ -191,3 +191,8 @@ def test_a_frozen_encoder_is_told(recwarn):
         model.fit(batches().take(1), verbose=0)
     (warning,) = (w for w in told if "`encoder`" in str(w.message))
     assert warning.filename == __file__
+    recwarn.clear()
+    model.encoder.blocks[-1].trainable = True  # The uppermost layers alone.
+    model.compile()
+    model.fit(batches().take(1), verbose=0)
+    assert not [w for w in recwarn.list if "`encoder`" in str(w.message)]

@@ -92,6 +92,46 @@ def test_parts_train_as_the_whole_batch(kind):
     assert max(np.abs(a - b).max() for a, b in zip(expected, start)) > 1e-4
 
 
+def test_losses_of_outputs_are_those_of_the_whole_batch():
+    """With metrics of one's own Keras' own means of losses are reported."""
+    dataset, histories = objectives.batches("sentence_order", 2), []
+    for steps in (1, 4):
+        keras.utils.set_random_seed(0)
+        model = objectives.make_model("sentence_order")
+        accuracy = keras.metrics.SparseCategoricalAccuracy("accuracy")
+        model.compile(
+            keras.optimizers.SGD(0.0),
+            metrics={"sentence": [accuracy]},
+            accumulation_steps=steps,
+        )
+        _, history = trained(model, dataset)
+        histories.append({k: v[-1] for k, v in history.items()})
+    assert {"masked_lm_loss", "sentence_loss"} < histories[0].keys()
+    assert histories[1] == pytest.approx(histories[0], rel=1e-5)
+
+
+def test_other_losses_are_refused_but_for_old_files(tmp_path, monkeypatch):
+    inputs = keras.Input((3,))
+    model = DistributedModel(inputs, keras.layers.Dense(2)(inputs))
+    for loss in ("mse", [keras.losses.MeanSquaredError()], {"a": "mse"}):
+        with pytest.raises(ValueError, match="`loss` must be made of means.*_steps=2"):
+            model.compile("sgd", loss, accumulation_steps=2)
+    model.compile("sgd", accumulation_steps=2)  # A model's own loss.
+    with monkeypatch.context() as patch:
+        patch.setattr(tfeff.training.model, "_is_global", lambda loss: True)
+        model.compile("sgd", "mse", accumulation_steps=2)
+        save_checkpoint(model, tmp_path / "old.keras")
+    with pytest.warns(UserWarning, match="accumulation_steps=2 and a loss that is no"):
+        found = load_checkpoint(tmp_path / "old.keras")
+    assert found.accumulation_steps == 1
+
+
+def test_weights_of_losses_are_named():
+    model = objectives.make_masked_lm("shatter_tiny", 0.0)
+    with pytest.raises(ValueError, match=r"`loss_weights` one.*loss_weights=\[0.5\]"):
+        model.compile(loss_weights=[0.5], accumulation_steps=2)
+
+
 @pytest.mark.slow
 def test_updates_against_the_literal_algorithm():
     """The gradient is added up target by target; one clipping, decay, rate a step."""

@@ -30,6 +30,33 @@ def test_nothing_is_warned_of_data_sets():
         model.fit(batches, verbose=0, shuffle=True)
 
 
+def test_no_batch_is_taken_for_nothing():
+    """Data that can be read once are read whole, and others once."""
+    taken = []
+
+    def generate(batches):
+        for batch in batches:
+            taken.append(batch)
+            yield X[:2], Y[:2]
+
+    def dataset(batches):
+        spec = tuple(tf.TensorSpec(part[:2].shape, part.dtype) for part in (X, Y))
+        return tf.data.Dataset.from_generator(
+            lambda: generate(batches), output_signature=spec
+        )
+
+    model, trained = make_model(), []
+    counted = keras.callbacks.LambdaCallback(
+        on_train_batch_end=lambda batch, logs: trained.append(batch)
+    )
+    model.fit(dataset(iter(range(6))), verbose=0, callbacks=[counted])
+    assert trained == list(range(6))
+    for call in (model.evaluate, model.predict):
+        taken.clear()
+        call(dataset([1, 2, 3]), verbose=0)
+        assert taken == [1, 2, 3]
+
+
 def test_arrays_are_shuffled():
     """Two seeds give two orders, and so two models; without shuffling they do not."""
 

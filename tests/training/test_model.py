@@ -11,6 +11,7 @@ import tfeff
 from tests.checks.replicas import two_replicas
 from tests.subjects.encoders import tiny
 from tfeff.objectives import GlobalMeanCrossentropy
+from tfeff.tasks.regressor import GlobalMeanSquaredError
 from tfeff.training import DistributedModel, load_checkpoint, save_checkpoint
 
 X, Y = np.linspace(-1, 1, 8)[:, None], np.ones((8, 1))
@@ -47,7 +48,7 @@ def with_call():
 def test_a_checkpoint_goes_on_as_the_model_would(tmp_path, make):
     path = str(tmp_path / "model.keras")
     model = make()
-    model.compile("adam", "mse", accumulation_steps=2)
+    model.compile("adam", GlobalMeanSquaredError(), accumulation_steps=2)
     model.fit(X, Y, shuffle=False, verbose=0)
     save_checkpoint(model, path)
     loaded = load_checkpoint(path)

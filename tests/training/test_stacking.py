@@ -8,6 +8,7 @@ import keras
 import numpy as np
 import pytest
 
+import tfeff
 from tests.subjects.batches import Killed, masked_lm_batches
 from tests.subjects.objectives import make_masked_lm
 from tfeff.training import (
@@ -245,3 +246,16 @@ def test_patience_needs_the_losses_of_the_stage():
         _losses_of_stage(rows, 1, 2)
     assert _losses_of_stage(rows, 2, 1) == [0.5]
     assert _losses_of_stage(rows, 1, None) == []
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda path: tfeff.training.KeepBest(dict, "f1", 1, path),
+        lambda path: keras.callbacks.EarlyStopping(restore_best_weights=True),
+    ],
+)
+def test_callbacks_that_put_back_weights_are_refused(make, tmp_path):
+    with pytest.raises(ValueError, match="`callbacks` must leave the weights"):
+        train(tmp_path / "run", callbacks=[make(str(tmp_path))])
+    assert not (tmp_path / "run" / "metrics.csv").exists()

@@ -80,7 +80,8 @@ def copy_head(student: MaskedLM, teacher: MaskedLM) -> None:
 
     Raises:
         TypeError: if an argument is of another type.
-        ValueError: if weights differ in their shapes.
+        ValueError: if the heads differ in their activation, the ε of their norm, or
+            the shapes of their weights.
 
     Example:
 
@@ -101,6 +102,13 @@ def copy_head(student: MaskedLM, teacher: MaskedLM) -> None:
                 f"`{name}` must be a `tfeff.objectives.MaskedLM`. "
                 f"Received: {name}={model!r}"
             )
+    found = differences(student.head.settings, teacher.head.settings)
+    if found:
+        told = (f"{k} {ours!r}, of the teacher {theirs!r}" for k, ours, theirs in found)
+        raise ValueError(
+            "`student` must have a head like the teacher's to copy it. Received: "
+            f"{'; '.join(told)}"
+        )
     one, other = student.head.own_weights(), teacher.head.own_weights()
     _copy([(name, one[name], other[name]) for name in one])
 

@@ -147,16 +147,19 @@ class Objective(StaysFrozen, DistributedModel):
         weights = kwargs.get("loss_weights")
         self._weights_of_means = self._means_in_loss(loss, weights)
         if self.accumulation_steps > 1 and self._weights_of_means is None:
+            # The means that are in `loss` are not reported by their weights then.
             raise ValueError(
-                "`loss` must be made of means over the global batch, such as "
-                "`tfeff.objectives.GlobalMeanCrossentropy`, with `accumulation_steps`. "
-                f"Received: loss={loss!r}, "
+                "`loss` must be a dict with all outputs, and `loss_weights` one or "
+                "None, of one output None, with `accumulation_steps`. Received: "
+                f"loss={loss!r}, loss_weights={weights!r}, "
                 f"accumulation_steps={self.accumulation_steps}"
             )
 
     def _fit_warnings(self):
         yield from super()._fit_warnings()
-        if self.trainable_weights and not self.encoder.trainable_weights:
+        # Of a frozen encoder Keras names no weights, whatever its layers say.
+        of_encoder = any(weight.trainable for weight in self.encoder.weights)
+        if self.trainable_weights and not of_encoder:
             yield (
                 "`encoder` has no weights that train, so that the head learns alone. "
                 "It stays frozen where it was a teacher in `Distillation`: set "

@@ -37,8 +37,10 @@ def split_batch(model: keras.Model, data, num_parts: int, check_rows) -> dict:
         ValueError: if the rows of the batch are not a multiple of `num_parts`.
     """
     x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
+    # A part's losses are as large as the batch's, of which they are then the means.
     shares = keras.tree.map_structure(
-        _shares, model.target_weights(x, y, sample_weight)
+        lambda weights: _shares(weights) * num_parts,
+        model.target_weights(x, y, sample_weight),
     )
     # A missing part, such as labels, is not in the structure that is split.
     batch = {
@@ -52,7 +54,7 @@ def split_batch(model: keras.Model, data, num_parts: int, check_rows) -> dict:
 
 
 def loss_of_part(model: keras.Model, part: dict) -> tuple:
-    """The loss of a part of a batch, and the model's outputs for it.
+    """A part's share of the loss of a batch, and the model's outputs for it.
 
     Returns:
         `(scaled, loss, outputs)`; `scaled` is the loss as the optimizer scales it.
@@ -63,6 +65,7 @@ def loss_of_part(model: keras.Model, part: dict) -> tuple:
     outputs = model(part["x"], training=True)
     with weights_are_shares():
         loss = model.compute_loss(part["x"], part.get("y"), outputs, part["shares"])
+    loss = loss / model.accumulation_steps
     scaled = model.optimizer.scale_loss(loss)
     if model.losses:
         raise ValueError(

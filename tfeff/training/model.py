@@ -239,12 +239,20 @@ class DistributedModel(
 
         Raises:
             ValueError: if the optimizer has a `layer_decay` and the model no
-                `encoder`, or accumulates gradients itself; on PyTorch if
+                `encoder`, or accumulates gradients itself; with `accumulation_steps`
+                if a loss is no mean over the global batch, such as
+                `tfeff.objectives.GlobalMeanCrossentropy`; on PyTorch if
                 `steps_per_execution` is not 1.
         """
-        self.accumulation_steps = check_integer(
-            "accumulation_steps", accumulation_steps
-        )
+        accumulation_steps = check_integer("accumulation_steps", accumulation_steps)
+        loss = _arguments("compile", *args, **kwargs).get("loss")
+        if accumulation_steps > 1 and not _is_global(loss):
+            raise ValueError(
+                "`loss` must be made of means over the global batch, such as "
+                "`tfeff.objectives.GlobalMeanCrossentropy`, with `accumulation_steps`. "
+                f"Received: {loss=}, {accumulation_steps=}"
+            )
+        self.accumulation_steps = accumulation_steps
         self._jit_compile_given = kwargs.get("jit_compile", "auto")
         check_steps_per_execution(kwargs.get("steps_per_execution", 1))
         super().compile(*args, **kwargs)
@@ -282,7 +290,17 @@ class DistributedModel(
         return config
 
     def compile_from_config(self, config: Config) -> None:
-        self.compile(**keras.saving.deserialize_keras_object(config))
+        config = keras.saving.deserialize_keras_object(config)
+        if "accumulation_steps" in config and not _is_global(config.get("loss")):
+            # Files from before it was refused must still load.
+            warnings.warn(
+                "The saved model was compiled with accumulation_steps="
+                f"{config.pop('accumulation_steps')} and a loss that is no mean over "
+                "the global batch, whose gradient was wrong. It is trained on in whole "
+                "batches",
+                stacklevel=2,
+            )
+        self.compile(**config)
         if self.built:
             self.optimizer.build(self.trainable_variables)
 
@@ -370,6 +388,11 @@ class DistributedModel(
 @keras.saving.register_keras_serializable(package="tfeff")
 class FunctionalModel(DistributedModel, _FUNCTIONAL):
     """The class of a `DistributedModel` that is made of inputs and outputs."""
+
+
+def _is_global(loss):
+    """Whether all losses are means over the global batch, as far as there are any."""
+    return all(x is None or isinstance(x, GlobalMean) for x in keras.tree.flatten(loss))
 
 
 def _arguments(method, *args, **kwargs):

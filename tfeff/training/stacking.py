@@ -20,6 +20,7 @@ from tfeff.training.early_stopping import (
     check_patience,
     earlier_losses,
 )
+from tfeff.training.keep_best import KeepBest
 from tfeff.training.metrics_file import parse_rows
 from tfeff.training.run import RunDirectory
 from tfeff.training.run_start import load_or_make, restore_table
@@ -80,7 +81,8 @@ def train_by_stacking(
         keep_steps: integers, as for `RunDirectory.fit`; of a step at which the model
             grows, the grown model is kept.
         callbacks: as for `RunDirectory.fit`, which is called for each stage. One that
-            stops the training ends all stages.
+            stops the training ends all stages. None may put back earlier weights at
+            the end of a stage, of which the next one would be made.
 
     Returns:
         The trained model, of full depth unless a callback has stopped the training.
@@ -89,8 +91,9 @@ def train_by_stacking(
         TypeError: if a number is not an integer.
         ValueError: if the steps do not fit each other or those trained so far,
             `patience` comes without validation data, also of earlier epochs of the
-            stage, the first model has not `L / 2^k` blocks, or an optimizer of a
-            model that is to grow keeps moving averages of weights (`use_ema`).
+            stage, the first model has not `L / 2^k` blocks, an optimizer of a model
+            that is to grow keeps moving averages of weights (`use_ema`), or a callback
+            puts back earlier weights, as `KeepBest` does.
 
     Example: `tfeff.recipes.stack` is one.
 
@@ -103,6 +106,14 @@ def train_by_stacking(
     _check_steps(switch_steps, total_steps, steps_per_epoch)
     keep_steps = check_kept_steps(keep_steps, steps_per_epoch, total_steps)
     patience = check_patience(patience, validation_data)
+    for callback in callbacks:
+        restores = getattr(callback, "restore_best_weights", False)
+        if restores or isinstance(callback, KeepBest):
+            raise ValueError(
+                "`callbacks` must leave the weights of a stage as they are, since the "
+                "next one is made of them. Received: one that puts back earlier ones, "
+                f"{callback!r}"
+            )
     checkpoints = run.path("checkpoints")
     checkpoint, step = agree_on_checkpoint(run)
     model, notes = load_or_make(checkpoint, make_model)
