@@ -9,6 +9,7 @@ import keras_hub
 import numpy as np
 import pytest
 import tokenizers
+from safetensors.numpy import load_file
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 import tfeff
@@ -601,6 +602,8 @@ def test_scaled_ratings_come_in_again(tmp_path, dtype):
         tokenizer = tfeff.data.train_tokenizer(["a b"], 7, kind="wordpiece")
         tfeff.tasks.save_pretrained(model, tokenizer, source)
     tfeff.convert.to_huggingface(source, tmp_path / "out")
+    tensors = load_file(tmp_path / "out" / "model.safetensors")
+    assert {tensor.dtype.name for tensor in tensors.values()} == {"float32"}
     again, _ = tfeff.convert.load_task(tmp_path / "out")
     assert (again.scale, again.offset) == (1.0, 0.0)
     ones = np.ones((2, 5), "int32")
@@ -657,6 +660,14 @@ def test_tokenizers_of_roberta_come_in_again(make, tmp_path):
         order = sorted if make is xlm_roberta_tokenizer else list
         ids = [order(int(i) for i in one(text)) for one in (again, tokenizer)]
         assert ids[0] == ids[1], text
+
+
+def test_without_segments_a_tokenizer_of_roberta_makes_no_roberta(tmp_path):
+    tokenizer = roberta_tokenizer()
+    settings = TINY | dict(vocabulary_size=tokenizer.vocabulary_size(), num_segments=0)
+    encoder = Encoder(**settings)
+    written = tfeff.convert.to_huggingface(encoder, tmp_path / "out", tokenizer)
+    assert written.model == "DistilBertModel"
 
 
 @pytest.mark.parametrize("make", [roberta_tokenizer, xlm_roberta_tokenizer])

@@ -18,7 +18,7 @@ from tests.convert.conversions import GOLDENS, OF_CLASSES, TOKENIZER_GOLDENS
 from tfeff.convert import BertTokenizer, RobertaTokenizer
 from tfeff.convert.json_tokenizer import TokenizerJson
 from tfeff.convert.same_ids import check_same_ids, sample_texts
-from tfeff.convert.tokenizer import make_tokenizer
+from tfeff.convert.tokenizer import make_tokenizer, make_tokenizer_of_file
 from tfeff.convert.tokenizer_source import load_tokenizer
 from tfeff.convert.tokenizer_writing import tokenizer_files
 from tfeff.convert.unigram_model import sentence_piece_model
@@ -148,6 +148,10 @@ def test_merges_txt_of_which_transformers_leave_out_a_rule(tmp_path):
     pieces = ["<s>", "<pad>", "</s>", "<unk>", "<mask>", *byte_symbols(), "lo", "low"]
     vocabulary = {piece: index for index, piece in enumerate(pieces)}
     (tmp_path / "vocab.json").write_text(json.dumps(vocabulary))
+    named = tmp_path / "other.json"  # A vocabulary has the piece "model", too.
+    named.write_text(json.dumps(vocabulary | {"model": len(pieces)}))
+    with pytest.raises(ValueError, match="is called 'vocab.json', beside 'merges.txt'"):
+        make_tokenizer_of_file(str(named))
     rules = "l o\nlo w"
     (tmp_path / "merges.txt").write_text(f"#version: 0.2\n{rules}\n")
     tokenizer = make_tokenizer(str(tmp_path), "roberta")

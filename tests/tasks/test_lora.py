@@ -11,7 +11,14 @@ from tests.checks.encoder import batch_of
 from tests.subjects.encoders import tiny
 from tfeff.compat import sublayers
 from tfeff.encoders.adapters import projections
-from tfeff.tasks import Classifier, Regressor, load_lora, lora, save_lora
+from tfeff.tasks import (
+    Classifier,
+    Regressor,
+    SentenceEmbedding,
+    load_lora,
+    lora,
+    save_lora,
+)
 
 
 def base(seed=1, kind=Classifier, head=None, **changes):
@@ -234,6 +241,10 @@ def test_other_heads_and_adapters_are_refused(trained):
     _, path = trained
     with pytest.raises(ValueError, match=r"heads .*'head/logits/kernel': \(8, 1\)"):
         load_lora(base(kind=Regressor), path)
+    headless = base(kind=lambda encoder: SentenceEmbedding(encoder, "mean"))
+    with pytest.raises(ValueError, match=r"heads with \{\}; .*'head/logits/kernel'"):
+        load_lora(headless, path)
+    load_lora(base().encoder, path)  # An encoder alone leaves the heads out.
     other = base()
     other.encoder.enable_lora(2)
     with pytest.raises(ValueError, match=r"rank \[2\] on .*has rank 3"):

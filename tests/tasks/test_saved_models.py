@@ -216,6 +216,21 @@ def test_the_model_of_a_run_is_that_of_its_checkpoint(tmp_path):
     check_model_of(run, model)
 
 
+def test_masked_lm_of_a_run_of_sentence_pairs(tmp_path):
+    """Of a run it is a `MaskedLM`, too, with the head that was learnt beside."""
+    pairs = SentencePairPrediction(make_encoder(), kind="order")
+    randomize({w.path: w for w in pairs.weights})
+    run = make_run(tmp_path / "run", pairs)
+    loaded, _ = load_masked_lm(run)
+    assert type(loaded) is MaskedLM
+    expected = pairs.heads()["masked_lm"].arrays()
+    for name, value in loaded.heads()["masked_lm"].arrays().items():
+        np.testing.assert_array_equal(value, expected[name])
+    for one, other in zip(pairs.encoder.weights, loaded.encoder.weights, strict=True):
+        np.testing.assert_array_equal(one.numpy(), other.numpy())
+    assert isinstance(load_objective(run, "sentence_order")[0], SentencePairPrediction)
+
+
 @pytest.mark.filterwarnings("ignore:.*SHA256SUMS")
 def test_a_head_of_before_there_were_settings_has_its_encoders(tmp_path):
     encoder = make_encoder(

@@ -279,6 +279,22 @@ def test_length_one_is_exact_under_a_global_policy(policy, tokenizer):
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "mixed_bfloat16"])
+def test_the_dtype_is_the_encoders_under_a_global_policy(dtype):
+    encoder, before = make_model(dtype=dtype).encoder, keras.config.dtype_policy()
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    try:
+        for model in (
+            SentenceEmbedding(encoder, "mean"),
+            SentenceEmbedding(encoder, "mean", normalize=True),
+            tfeff.tasks.MultipleChoice(encoder),
+        ):
+            expected = "float64" if dtype == "float64" else "float32"
+            assert model.output.dtype == expected
+    finally:
+        keras.config.set_dtype_policy(before)
+
+
 @pytest.mark.slow
 def test_mixed_precision(tokenizer):
     dataset = features(tokenizer, PAIRS).dataset(4, repeat=False)

@@ -89,7 +89,7 @@ def _like_bert(encoder, heads, tokenizer, task):
     pooled_by = (task or {}).get("config", {}).get("pooler_activation", "tanh")
     if pooled_by != "tanh" and encoder.num_segments:
         return "electra"
-    if isinstance(tokenizer, _OF_ROBERTA):
+    if isinstance(tokenizer, _OF_ROBERTA) and encoder.num_segments:
         return "roberta"
     return "distilbert" if encoder.num_segments == 0 else "bert"
 

@@ -98,7 +98,8 @@ def write_heads(
         }
         for weight in describe[name](variables):
             inner = weight.name.startswith(_INNER)
-            tensors[prefix * inner + weight.name] = weight.tensor()
+            # Heads of presets may be of half precision, and ratings' of double.
+            tensors[prefix * inner + weight.name] = weight.tensor().astype("float32")
     return WrittenHeads(
         f"{form.name}{suffix}", prefix, tensors, configuration, tuple(sorted(used))
     )

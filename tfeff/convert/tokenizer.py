@@ -135,7 +135,8 @@ def make_tokenizer_of_file(path: str) -> keras_hub.tokenizers.Tokenizer:
     """
     if read_bytes(path, 1) != b"{":
         return _word_piece(path, _lines(path), Config({}, path), compose=False)
-    if "model" not in read_json(path):
+    # A vocabulary may have a piece of that name.
+    if not isinstance(read_json(path).get("model"), dict):
         raise ValueError(
             f"{path!r} must be a file of the `tokenizers` library. It has no 'model'; "
             "a vocabulary of byte-level BPE is called 'vocab.json', beside 'merges.txt'"

@@ -359,7 +359,8 @@ def _augmented(examples, settings, tokenizer):
             "`augment_with` must have the student's tokenizer. "
             f"Received: augment_with={folder!r}, student={settings.student!r}"
         )
-    with named_as(path="word_vectors", rate="threshold"):
+    renamed = {"rate": "threshold", "masked_lm": "augment_with"}
+    with named_as(path="word_vectors", **renamed):
         return tfeff.tasks.augment(
             examples,
             masked_lm,

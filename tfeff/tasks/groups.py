@@ -29,6 +29,12 @@ class Ungroup(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
+def group_of(encoder: keras.layers.Layer) -> "Group":
+    """The layer for outputs of an encoder: in float32, of float64 in that."""
+    dtype = keras.backend.result_type(encoder.variable_dtype, "float32")
+    return Group(name="group", dtype=dtype)
+
+
 class Group(keras.layers.Layer):
     """Reshapes `[B·C, …]` to `[B, C, …]`, with B and C of a second input."""
 

@@ -138,10 +138,10 @@ def load_lora(model: Encoder | Objective, path: str | os.PathLike) -> None:
         )
     _check_scale(adapted)
     _check_factors(adapted or projections(encoder), arrays, notes, path)
-    heads = {} if model is encoder else _heads(model)
+    heads = _heads(model)
     found = {name: x.shape for name, x in arrays.items() if name.startswith("head/")}
     expected = {f"head/{name}": tuple(x.shape) for name, x in heads.items()}
-    if heads and found != expected:
+    if model is not encoder and found != expected:
         raise ValueError(
             "`model` must have the heads that were trained with the adapters. "
             f"Received: heads with {expected}; {path} has {found}"

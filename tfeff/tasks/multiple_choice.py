@@ -4,7 +4,7 @@ import keras
 
 from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import check_encoder
-from tfeff.tasks.groups import Group, grouped_inputs
+from tfeff.tasks.groups import group_of, grouped_inputs
 from tfeff.tasks.task import SoftmaxTask
 
 
@@ -84,6 +84,6 @@ class MultipleChoice(SoftmaxTask):
             pooler_activation,
             inputs=inputs,
             rows=rows,
-            finish=lambda z: Group(name="group")([z[:, 0], inputs["token_ids"]]),
+            finish=lambda z: group_of(encoder)([z[:, 0], inputs["token_ids"]]),
             **kwargs,
         )

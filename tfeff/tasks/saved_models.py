@@ -134,10 +134,19 @@ def load_objective(
     checkpoint, _ = latest_checkpoint(os.path.join(path, "checkpoints"))
     if checkpoint is not None:
         model = load_checkpoint(checkpoint)
-        if objective in heads_of(model):
-            return model, _run_tokenizer(path, model.encoder)
+        heads = heads_of(model)
+        if objective in heads:
+            tokenizer = _run_tokenizer(path, model.encoder)
+            if objective == "masked_lm" and not isinstance(model, MaskedLM):
+                # It was learnt beside pairs of sentences.
+                arrays = heads[objective].arrays()
+                settings = masked_lm_settings(arrays, model.encoder)
+                model = MaskedLM(model.encoder, **settings)
+                model.compile()
+                model.head.as_head().assign(arrays)
+            return model, tokenizer
         if preset_folder(path) == path:  # The run is not finished.
-            held = _with_heads(f"a {type(model).__name__}", sorted(heads_of(model)))
+            held = _with_heads(f"a {type(model).__name__}", sorted(heads))
             raise _without_head(path, objective, held)
     preset = find_preset(path)
     names = head_names(preset)

@@ -13,7 +13,7 @@ from tfeff.encoders.encoder import check_encoder
 from tfeff.objectives.heads import Head
 from tfeff.objectives.objective import TARGET_MEAN
 from tfeff.tasks.encoder_limits import check_length, check_vocabulary
-from tfeff.tasks.groups import Group, grouped_inputs
+from tfeff.tasks.groups import group_of, grouped_inputs
 from tfeff.tasks.in_batch_contrast import (
     InBatchContrast,
     contrast_losses,
@@ -104,8 +104,7 @@ class SentenceEmbedding(Task):
         pool = _make_pooling(encoder, pooling, normalize)
         inputs, rows = grouped_inputs()
         vectors = pool(rows, encoder(rows))
-        group = Group(name="group", dtype="float32" if normalize else None)
-        outputs = group([vectors, inputs["token_ids"]])
+        outputs = group_of(encoder)([vectors, inputs["token_ids"]])
         super().__init__(encoder, inputs, outputs, **kwargs)
         self.pooling = pooling
         self.temperature = temperature

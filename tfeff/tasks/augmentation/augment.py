@@ -14,7 +14,10 @@ from tfeff.tasks.augmentation.mlm_candidates import MLMCandidates
 from tfeff.tasks.augmentation.word_vectors import WordVectors
 from tfeff.utils.checks import check_integer, is_number
 
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+# An ideograph is a word, as for tokenizers.
+_IDEOGRAPH = "[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+_LETTERS = rf"(?:(?!{_IDEOGRAPH})[^\W_])+"
+_WORD = re.compile(rf"{_IDEOGRAPH}|{_LETTERS}(?:['’]{_LETTERS})*")
 
 
 def augment(
@@ -40,10 +43,10 @@ def augment(
       whose rows of the model's token table have the largest cosine with the mean of
       the word's pieces.
 
-    A word is a run of letters and digits, with apostrophes inside; other characters are
-    kept. The model reads one text at a time, also of a pair; a text that is too long
-    for the encoder is truncated on both sides of the word. The draws depend on `seed`
-    and the index of the example alone.
+    A word is a run of letters and digits, with apostrophes inside, or one ideograph;
+    other characters are kept. The model reads one text at a time, also of a pair; a
+    text that is too long for the encoder is truncated on both sides of the word. The
+    draws depend on `seed` and the index of the example alone.
 
     Args:
         examples: texts or pairs, with or without labels.
