@@ -18,6 +18,7 @@ from tfeff import storage
 from tfeff.storage import arguments, place
 from tfeff.storage.local import local_path
 from tfeff.storage.manifest import NAME
+from tfeff.storage.publishing import claimed
 from tfeff.storage.streams import open_stream
 
 URL = "store://bucket/thing"
@@ -164,8 +165,34 @@ def test_exports(store, monkeypatch):
     tfeff.export.check_export(URL)
     with pytest.raises(ValueError, match="`path` must be.*thing/2', .*export itself"):
         tfeff.export.save_version(tiny(), tokenizer(), second)
+    # Checked is what is there now, and a newest version without its graph is one.
+    graph = pathlib.Path(store.root, "bucket", "thing", "2", "saved_model.pb")
+    content = graph.read_bytes()
+    graph.write_bytes(content[:-1] + b"?")
+    for url in (URL, second):
+        with pytest.raises(ValueError, match="damaged: saved_model.pb has another"):
+            tfeff.export.check_export(url)
+    graph.unlink()
+    assert tfeff.export.versions(URL) == [first, second]
+    with pytest.raises(ValueError, match="damaged: saved_model.pb is missing"):
+        tfeff.export.check_export(URL)
+    graph.write_bytes(content)
+    tfeff.export.check_export(URL)
     os.remove(f"{store.root}/bucket/thing/2/{NAME}")
     assert tfeff.export.versions(URL) == [first]
+    assert not os.listdir(os.path.join(os.environ["TFEFF_CACHE"], "checked"))
+
+
+@pytest.mark.slow
+def test_versions_that_are_written_at_once_have_numbers_of_their_own(
+    store, monkeypatch
+):
+    monkeypatch.setattr(store, "lag", 0)
+    with claimed("path", URL, "version-1") as is_own:
+        assert is_own
+        assert tfeff.export.save_version(tiny(), tokenizer(), URL) == f"{URL}/2"
+    assert tfeff.export.save_version(tiny(), tokenizer(), URL) == f"{URL}/3"
+    assert not list(pathlib.Path(store.root).glob("**/.tfeff-*"))
 
 
 def test_other_arguments_refuse_urls():

@@ -1,7 +1,7 @@
 import os
 
 from tfeff.export.versions import versions
-from tfeff.storage.local import local_path
+from tfeff.storage.local import current_folder
 from tfeff.utils.digests import FILE_NAME, check_digests
 
 
@@ -13,7 +13,8 @@ def check_export(path: str | os.PathLike) -> None:
 
     Args:
         path: the folder that `save_for_serving` or `save_version` wrote; or a folder of
-            versions, of which the newest is checked.
+            versions, of which the newest is checked. What is at a URL is downloaded for
+            the comparison, whatever copy this machine has.
 
     Raises:
         TypeError: if `path` is no path.
@@ -31,10 +32,10 @@ def check_export(path: str | os.PathLike) -> None:
     tfeff.export.check_export("export/1")
     ```
     """
-    path = local_path("path", ([path] + versions(path))[-1], whole=True)
-    if not os.path.isfile(os.path.join(path, FILE_NAME)):
-        raise ValueError(
-            f"`path` must be a folder with a file {FILE_NAME}, as `save_for_serving` "
-            f"writes it. Received: path={path!r}"
-        )
-    check_digests(path)
+    with current_folder("path", ([path] + versions(path))[-1]) as folder:
+        if not os.path.isfile(os.path.join(folder, FILE_NAME)):
+            raise ValueError(
+                f"`path` must be a folder with a file {FILE_NAME}, as "
+                f"`save_for_serving` writes it. Received: path={path!r}"
+            )
+        check_digests(folder)

@@ -33,6 +33,7 @@ from tfeff.objectives import MaskedLM, PermutationLM
 from tfeff.ops.kernels.backends import forward_only
 from tfeff.storage.arguments import WRITE, paths
 from tfeff.storage.fetching import is_published
+from tfeff.storage.publishing import claimed
 from tfeff.tasks import (
     Classifier,
     MultipleChoice,
@@ -273,11 +274,14 @@ def save_version(
 def _save_remote_version(model, tokenizer, url, found, options):
     """The next version at a URL, where another process cannot take its number."""
     number = max([0, *(int(path.rpartition("/")[2]) for path in found)]) + 1
-    # Listings of some storages lag behind.
-    while is_published(path := f"{url.rstrip('/')}/{number}"):
+    while True:
+        path = f"{url.rstrip('/')}/{number}"
+        with claimed("path", url, f"version-{number}") as is_own:
+            # Listings of some storages lag behind.
+            if is_own and not is_published(path):
+                save_for_serving(model, tokenizer, path, **options)
+                return path
         number += 1
-    save_for_serving(model, tokenizer, path, **options)
-    return path
 
 
 def _signatures(model, tokenizer, *, sequence_length=None, encoder=None, **options):

@@ -1,6 +1,6 @@
 import os
 
-from tfeff.storage.fetching import folders
+from tfeff.storage.fetching import published_files
 from tfeff.utils.checks import check_path, is_url
 from tfeff.utils.files import in_order, numbers
 
@@ -32,10 +32,11 @@ def versions(path: str | os.PathLike) -> list[str]:
     ```
     """
     if is_url(path):
-        found = folders("path", str(path), _SAVED_MODEL)
-        if "" in found:
+        files = published_files("path", str(path))
+        if _SAVED_MODEL in files:
             return [str(path)]
-        return [f"{str(path).rstrip('/')}/{number}" for number in in_order(found)]
+        found = in_order({name.partition("/")[0] for name in files if "/" in name})
+        return [f"{str(path).rstrip('/')}/{number}" for number in found]
     path = check_path("path", path)
     if os.path.isfile(os.path.join(path, _SAVED_MODEL)):
         return [path]

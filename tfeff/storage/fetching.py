@@ -4,7 +4,7 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from tfeff.storage.manifest import (
     NAME,
@@ -16,9 +16,9 @@ from tfeff.storage.manifest import (
     read_manifest,
 )
 from tfeff.storage.place import Place
-from tfeff.storage.staging import staged
+from tfeff.storage.staging import staged, staging_dir
 from tfeff.storage.threads import in_threads
-from tfeff.utils.files import atomic_file
+from tfeff.utils.files import atomic_file, temporary_folder
 
 _ATTEMPTS = 5
 # A size that no copy has: some web servers tell none, and the file is fetched anew.
@@ -80,26 +80,40 @@ def is_published(url: str) -> bool:
     return read_manifest(Place("path", url)) is not None
 
 
-def folders(name: str, url: str, file: str) -> list[str]:
-    """The folders in a remote one that hold a file of a name and are whole.
+def published_files(name: str, url: str) -> list[str]:
+    """Names of the files at a URL that are whole: published there, above or in it.
 
     Args:
         name: the argument, for errors.
-        url: the folder above them.
-        file: the name of the file.
-
-    Returns:
-        The folders' names; `""` for the remote folder itself.
+        url: the URL of a folder.
     """
     place = Place(name, url)
     found = find_manifest(place)
-    if found is None:
-        names = list(place.files())
-        names = [x for x in names if f"{_above(x)}{NAME}" in names]
-    else:
+    if found is not None:
         _, manifest, inside = found
-        names = [x[len(inside) :].strip("/") for x in manifest.below(inside)]
-    return [_above(x).rstrip("/") for x in names if x in (file, f"{_above(x)}{file}")]
+        return [x[len(inside) :].strip("/") for x in manifest.below(inside)]
+    names = list(place.files())
+    whole = {x.removesuffix(NAME) for x in names if x.count("/") == 1}
+    return [x for x in names if f"{x.partition('/')[0]}/" in whole]
+
+
+@contextlib.contextmanager
+def fresh_folder(name: str, url: str) -> Iterator[str]:
+    """A copy of a published folder as it is now, which is removed at the end.
+
+    Raises:
+        ValueError: if there is none, or a file is missing or damaged.
+    """
+    found = find_manifest(Place(name, url))
+    if found is None:
+        yield fetch_folder(name, url, whole=True)  # It says what there is.
+        return
+    folder, manifest, inside = found
+    parent = os.path.join(staging_dir(), "checked")
+    os.makedirs(parent, exist_ok=True)
+    with temporary_folder(parent) as copy:
+        fill_whole(folder, manifest.below(inside), copy)
+        yield os.path.join(copy, *inside.split("/"))
 
 
 def matching_folders(name: str, pattern: str) -> list[str]:
@@ -111,10 +125,6 @@ def matching_folders(name: str, pattern: str) -> list[str]:
     """
     found = Place(name, f"{pattern.rstrip('/')}/{NAME}").glob()
     return [url.rpartition("/")[0] for url in found] or [pattern]
-
-
-def _above(name):
-    return "".join(name.rpartition("/")[:2])
 
 
 def keep_copy(place: Place, manifest: Manifest, path: str) -> None:

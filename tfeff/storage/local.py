@@ -1,11 +1,12 @@
 """The local path of what a path or a URL names: itself, or a copy of it."""
 
+import contextlib
 import functools
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from tfeff.storage.fetching import fetch_folder, is_uploaded
+from tfeff.storage.fetching import fetch_folder, fresh_folder, is_uploaded
 from tfeff.utils.checks import is_url
 
 
@@ -54,6 +55,20 @@ def local_path(name: str, value: Any, **options: Any) -> str:
     if local is None or is_uploaded(name, value):
         return fetch_folder(name, value, **options)
     return local
+
+
+@contextlib.contextmanager
+def current_folder(name: str, value: Any) -> Iterator[str]:
+    """The path itself, or a copy of what is at a URL now, not an earlier one."""
+    if not is_url(value):
+        yield os.fspath(value)
+        return
+    local = local_of(value)
+    if local is not None and not is_uploaded(name, value):
+        yield local
+        return
+    with fresh_folder(name, value) as folder:
+        yield folder
 
 
 def local_run(name: str, run_dir: str, step: int | None = None) -> str:

@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from tfeff.storage.manifest import (
     NAME,
@@ -106,6 +106,25 @@ def publish_folder(place: Place, paths: Mapping[str, str]) -> Manifest:
             )
         return old
     return upload(place, manifest, paths)
+
+
+@contextlib.contextmanager
+def claimed(name: str, url: str, what: str) -> Iterator[bool]:
+    """Claims something in a folder at a URL, in which several processes may write.
+
+    Yields whether it is this process's until the end. The claim of a process that was
+    killed stays.
+    """
+    place, claim = Place(name, url), f"{SCRATCH}{what}"
+    try:
+        place.write(claim, b"", create=True)
+    except FileExistsError:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        place.remove(claim)
 
 
 def begin(place: Place) -> None:
