@@ -80,6 +80,18 @@ embed.set_weights([saved[f"embedding/{i}"] for i in range(len(embed.weights))])
 ids = keras.Input((None,), dtype="int32")
 results["embedding"] = np.asarray(keras.Model(ids, embed(ids))(saved["targets"]))
 np.savez(sys.argv[2], **results)
+
+# Without a block around, Keras infers its shapes by lengths without a value.
+assert SparseAttention(4, 3, 1)(keras.Input((None, 8))).shape == (None, None, 8)
+# Integers stay integers where Keras' floats are of half precision.
+keras.config.set_floatx("bfloat16")
+keras.config.set_dtype_policy("bfloat16")
+long = np.ones((1, 600, 8), "bfloat16")
+for attention in (
+    RelativeAttention(2, "bias", 3, num_buckets=4, query_block_size=64),
+    PartitionedAttention(4, boundaries=[-1, 0, 2], query_block_size=64),
+):
+    assert attention(long).shape == (1, 600, 8)
 """
 )
 
@@ -171,3 +183,28 @@ def test_arrays_beyond_int32_on_jax():
         text=True,
     )
     assert result.returncode == 0, result.stderr
+
+
+LOSS = """
+import jax, numpy as np
+from tfeff.training.losses import GlobalMeanCrossentropy
+
+loss = GlobalMeanCrossentropy()
+logits = np.zeros((1, 2, 3), "float32")
+compiled = jax.jit(lambda targets: loss(targets, logits))
+assert abs(float(compiled(np.array([[0, 2]]))) - np.log(3)) < 1e-6
+for wrong in (3, -1):
+    assert np.isnan(compiled(np.array([[0, wrong]])))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    importlib.util.find_spec("jax") is None, reason="jax is not installed (extra tpu)"
+)
+def test_targets_beyond_the_classes_are_no_loss_of_zero():
+    subprocess.run(
+        [sys.executable, "-c", LOSS],
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY), "KERAS_BACKEND": "jax"},
+        check=True,
+    )

@@ -6,12 +6,15 @@ import keras_hub
 import numpy as np
 import pytest
 import sentencepiece
+import tensorflow as tf
 
 import tfeff
 from tests.checks import randomize
 from tests.checks.replicas import two_replicas
 from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tests.subjects.serving import load, make_encoder, make_model, serve
+from tfeff.export import fill_mask
+from tfeff.export.text_encoder import TextEncoder
 
 PAD, CLS, SEP, MASK = 0, 2, 3, 4
 TEXTS = [
@@ -204,6 +207,19 @@ def test_fill_mask(exported):
     model, path = exported
     outputs = serve(path, "fill_mask", list(MASKED))
     check_fillings(outputs, expected_fillings(model, masked_rows(), 7), 7)
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3])
+def test_many_masks_of_a_text_are_filled_in_parts(at_once, monkeypatch):
+    model = make_model("one_head", position="none")
+    size = model.encoder.vocabulary_size
+    monkeypatch.setattr(fill_mask, "_LOGITS_AT_ONCE", at_once * size)
+    endpoint = fill_mask.fill_mask_endpoint(model, TextEncoder(tokenizer(), 9), 3)
+    counts = (7, 0, 1, 4, 3)
+    rows = [[CLS, *[MASK] * count, SEP] for count in counts]
+    outputs = endpoint(tf.constant(["[MASK] " * count for count in counts]))
+    outputs = {name: value.numpy() for name, value in outputs.items()}
+    check_fillings(outputs, expected_fillings(model, rows, 3), 3)
 
 
 @pytest.mark.slow

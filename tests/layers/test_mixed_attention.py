@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import keras
 import numpy as np
 import pytest
 
@@ -66,6 +67,21 @@ def test_equations_of_other_bottlenecks(num_heads, head_ratio, heads):
 def test_equations_of_the_bottleneck_alone():
     make = partial(MixedAttention, 4, convolution="none")
     check_equations(make, reference("none", 2), hidden_dim=4)
+
+
+@pytest.mark.parametrize("kind", ["span_dynamic", "separable"])
+def test_images_in_another_format_change_nothing(kind):
+    """Keras has a format of images for all convolutions."""
+    hidden = inputs_of(2, 8)
+    options = {"kernel_size": 3, "convolution": kind}
+    expected = randomized(**options)(hidden)
+    before = keras.config.image_data_format()
+    keras.config.set_image_data_format("channels_first")
+    try:
+        found = randomized(**options)(hidden)
+    finally:
+        keras.config.set_image_data_format(before)
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_defaults_are_those_of_convbert():

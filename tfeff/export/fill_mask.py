@@ -28,6 +28,8 @@ def fill_mask_endpoint(
     most_masks = MOST_BYTES // (top_k * (size_of(words) + 8))
     # The logits of one mask count as so many tokens.
     mask_size = model.encoder.vocabulary_size * TOKENS_AT_ONCE // _LOGITS_AT_ONCE
+    # A text with more masks is read several times, for some of them each time.
+    masks_at_once = max(1, _LOGITS_AT_ONCE // model.encoder.vocabulary_size)
     words = tf.constant(words)
 
     def best(ids, positions):
@@ -51,12 +53,18 @@ def fill_mask_endpoint(
             masks - tf.gather(ids.row_starts(), row), row, ids.nrows()
         )
         positions = few_cells("text", "masks", positions, most_masks)
-        with_masks = indices(positions.row_lengths() > 0)
-        masked = [tf.gather(x, with_masks) for x in (ids, positions)]
-        size = longest(positions) * mask_size
+        number = tf.range(tf.size(row, tf.int64)) - tf.gather(
+            positions.row_starts(), row
+        )
+        is_first = number % masks_at_once == 0
+        groups = positions.flat_values, tf.cumsum(tf.cast(is_first, tf.int64)) - 1
+        rows = tf.boolean_mask(row, is_first)
+        groups = tf.RaggedTensor.from_value_rowids(*groups, tf.size(rows, tf.int64))
+        size = longest(groups) * mask_size
         size = tf.maximum(tf.cast(text_encoder.width(ids), tf.int64), size)
         probabilities, token_ids = (
-            positions.with_flat_values(x) for x in by_parts(best, size, *masked)
+            positions.with_flat_values(x)
+            for x in by_parts(best, size, tf.gather(ids, rows), groups)
         )
         fillings = token_ids.with_flat_values(tf.gather(words, token_ids.flat_values))
         return {

@@ -106,6 +106,7 @@ class Attention(Layer):
             units,
             kernel_size,
             padding="same",
+            data_format="channels_last",
             depthwise_initializer=own_initializer(self.kernel_initializer),
             pointwise_initializer=own_initializer(self.kernel_initializer),
             bias_initializer=own_initializer(self.bias_initializer),

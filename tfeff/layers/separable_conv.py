@@ -19,7 +19,9 @@ class SeparableConv1D(keras.layers.SeparableConv1D):
         if inputs.shape[1] == 0:
             return self.call(ops.pad(inputs, ((0, 0), (0, 1), (0, 0))))[:, :0]
         kernel = _without_gradient_of_nothing(self.depthwise_kernel, inputs)
-        outputs = ops.depthwise_conv(inputs, kernel, padding=self.padding)
+        outputs = ops.depthwise_conv(
+            inputs, kernel, padding=self.padding, data_format=self.data_format
+        )
         return ops.matmul(outputs, self.pointwise_kernel[0]) + self.bias
 
 

@@ -197,7 +197,9 @@ class SparseAttention(SelfAttention):
             most = _MASKED_LENGTH if self.query_block_size == "auto" else 0
             everything |= length <= max(self.stride + self.overlap, most)
         else:
-            everything |= self.is_converted  # A short text has empty summaries.
+            # A short text has empty summaries; Keras infers shapes on JAX by lengths
+            # without a value.
+            everything |= self.is_converted or not ops.is_tensor(length)
         restricted = inputs.positions is not None or inputs.query_ranks is not None
         return inputs.positional and not everything and not restricted
 

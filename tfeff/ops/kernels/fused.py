@@ -60,7 +60,7 @@ def fused_attention(query, key, value, visible=None):
     if visible is not None:
         counts = ops.sum(ops.cast(visible, "int32"), axis=-1, keepdims=True)
         # A row without visible keys attends to one, or it would be 0 / 0.
-        lengths = by_head(ops.maximum(counts, 1))
+        lengths = by_head(counts + ops.cast(counts == 0, "int32"))
         order = by_head(ops.argsort(ops.logical_not(visible), axis=-1), -1)
         visible = ops.swapaxes(visible, 2, 3)
         # Masked keys get no gradient, whatever the kernel returns for them.

@@ -250,7 +250,8 @@ class _Blocks:
 
 def first_near(start, reach: int, width: int, num_keys: int):
     """The first near key of a block of queries that starts at a position."""
-    return ops.minimum(ops.maximum(start - reach, 0), num_keys - width)
+    # Keras' maximum of integers and a number is of floats on JAX in half precision.
+    return ops.clip(start - reach, 0, num_keys - width)
 
 
 def _present(structure):
