@@ -24,12 +24,13 @@ def first_file(folder: str, *names: str) -> str:
             return path
     tables = [path.removesuffix(".tsv") + ".csv" for path in paths]
     found = next(filter(os.path.isfile, tables), None)
-    advice = (
-        f". {os.path.relpath(found, folder)} must be written anew with tabs, "
-        f"{AS_BY_PANDAS}."
-        if found
-        else ""
-    )
+    parent, advice = os.path.dirname(paths[0]), ""
+    if found:
+        table = os.path.relpath(found, folder)
+        advice = f". {table} must be written anew with tabs, {AS_BY_PANDAS}."
+    elif os.path.isdir(parent) and (there := sorted(os.listdir(parent))):
+        within = os.path.relpath(parent, folder)
+        advice = f", whose folder {within} has {', '.join(there[:9])}"
     raise ValueError(
         f"`folder` must hold {' or '.join(names)}. Received: {folder!r}{advice}"
     )
