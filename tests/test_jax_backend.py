@@ -195,6 +195,8 @@ compiled = jax.jit(lambda targets: loss(targets, logits))
 assert abs(float(compiled(np.array([[0, 2]]))) - np.log(3)) < 1e-6
 for wrong in (3, -1):
     assert np.isnan(compiled(np.array([[0, wrong]])))
+column = jax.jit(lambda targets: loss(targets, logits[0]))
+assert abs(float(column(np.array([[0], [2]]))) - np.log(3)) < 1e-6
 """
 
 

@@ -108,6 +108,7 @@ class GlobalMeanCrossentropy(GlobalMean):
         loss = ops.sparse_categorical_crossentropy(y_true, y_pred, from_logits=True)
         if keras.backend.backend() == "jax":  # Keras' own would be 0 there.
             is_class = (y_true >= 0) & (y_true < ops.shape(y_pred)[-1])
+            is_class = ops.reshape(is_class, ops.shape(loss))  # Of a column, too.
             loss = ops.where(is_class, loss, float("nan"))
         return loss
 
