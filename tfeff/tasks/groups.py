@@ -29,12 +29,6 @@ class Ungroup(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-def group_of(encoder: keras.layers.Layer) -> "Group":
-    """The layer for outputs of an encoder: in float32, of float64 in that."""
-    dtype = keras.backend.result_type(encoder.variable_dtype, "float32")
-    return Group(name="group", dtype=dtype)
-
-
 class Group(keras.layers.Layer):
     """Reshapes `[B·C, …]` to `[B, C, …]`, with B and C of a second input."""
 
@@ -45,3 +39,9 @@ class Group(keras.layers.Layer):
     def compute_output_shape(self, input_shape):
         x, like = input_shape
         return (*like[:2], *x[1:])
+
+
+def group_of(encoder: keras.layers.Layer) -> Group:
+    """The layer for outputs of an encoder: in float32, of float64 in that."""
+    dtype = keras.backend.result_type(encoder.variable_dtype, "float32")
+    return Group(name="group", dtype=dtype)
