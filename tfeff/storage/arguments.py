@@ -96,7 +96,7 @@ def check_replaceable(name: str, value: str) -> None:
     """Raises where no file can be written or replaced, before there is one to write."""
     if is_url(value) and not local_of(value):
         place = Place(name, value)
-        _check_no_folder(place)
+        _is_file(place)
         place.check_writable()
         return
     path = os.path.abspath(local_of(value) or check_path(name, value))
@@ -148,8 +148,8 @@ def _reading_tokenizer(name: str, url: str) -> Iterator[str]:
         yield f"{local_path(name, run, select=_of_tokenizer)}@{step}"
         return
     place = Place(name, url)
-    info, above = place.info(), place.parent
-    if above is None or info is None or info["type"] != "file":
+    above = place.parent
+    if above is None or not place.is_file():
         yield local_path(name, url, select=_of_tokenizer)
         return
     folder, _, last = url.rpartition("/")
@@ -177,13 +177,10 @@ def _of_results(names: Iterable[str]) -> list[str]:
 def _writing(name: str, url: str, replace: bool = False) -> Iterator[str]:
     """A path for a new file or folder; with `replace`, of a file that may be there."""
     place = Place(name, url)
-    there = place.info() if replace else None
-    is_file = there is not None and there["type"] == "file"
+    is_file = replace and _is_file(place)
     if is_file:
         place.check_writable()
     else:
-        if replace:
-            _check_no_folder(place)
         check_new(place)
     with _work(url) as path:
         if is_file:
@@ -196,12 +193,16 @@ def _writing(name: str, url: str, replace: bool = False) -> Iterator[str]:
                 place.put(path, "")
 
 
-def _check_no_folder(place):
+def _is_file(place):
+    """Whether there is a file; raises where there is a folder."""
+    if place.is_file():
+        return True
     if place.is_folder():
         raise ValueError(
             f"`{place.name}` must be a file, or new. Received: "
             f"{place.name}={place.url!r}, a folder"
         )
+    return False
 
 
 @contextlib.contextmanager

@@ -48,27 +48,28 @@ def fetch(url: str) -> str:
 
 def local_path(name: str, value: Any, **options: Any) -> str:
     """The path itself, or the copy of what is at a URL, see `fetch_folder`."""
-    if not is_url(value):
-        return os.fspath(value)
-    local = local_of(value)
-    # What was uploaded to a local folder need not have its files by their names.
-    if local is None or is_uploaded(name, value):
-        return fetch_folder(name, value, **options)
-    return local
+    own = _own_path(name, value)
+    return fetch_folder(name, value, **options) if own is None else own
 
 
 @contextlib.contextmanager
 def current_folder(name: str, value: Any) -> Iterator[str]:
     """The path itself, or a copy of what is at a URL now, not an earlier one."""
-    if not is_url(value):
-        yield os.fspath(value)
-        return
-    local = local_of(value)
-    if local is not None and not is_uploaded(name, value):
-        yield local
+    own = _own_path(name, value)
+    if own is not None:
+        yield own
         return
     with fresh_folder(name, value) as folder:
         yield folder
+
+
+def _own_path(name, value):
+    """The path of what is read where it is; None of what is fetched."""
+    if not is_url(value):
+        return os.fspath(value)
+    # What was uploaded to a local folder need not have its files by their names.
+    local = local_of(value)
+    return None if local is None or is_uploaded(name, value) else local
 
 
 def local_run(name: str, run_dir: str, step: int | None = None) -> str:

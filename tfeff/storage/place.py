@@ -129,8 +129,17 @@ class Place:
         with self.errors_named():
             self._files.invalidate_cache()
             try:
-                found = self._find()
+                found = self._files.find(self.path, detail=True)
             except (FileNotFoundError, NotADirectoryError):
+                return {}
+            except Exception as error:  # Of any library.
+                if self.scheme not in _FLAT or not _is_refusal(error):
+                    raise
+                # Where it lists nothing, s3fs asks for an object of the folder's own
+                # name, to which there may be no right; `ls` does not.
+                with contextlib.suppress(FileNotFoundError):
+                    if self._files.ls(self.path, detail=False):
+                        raise
                 return {}
         start = self.path.strip("/")
         names = (path.strip("/").removeprefix(start).strip("/") for path in found)
@@ -158,8 +167,12 @@ class Place:
                 # Rights may be to what is below the place alone: it is no file then.
                 if name or self.scheme not in _FLAT or not _is_refusal(error):
                     raise
-                found = self._find()
-        return {"name": self.path, "type": "directory"} if found else None
+        return {"name": self.path, "type": "directory"} if self.files() else None
+
+    def is_file(self) -> bool:
+        """Whether there is a file, not a folder or nothing."""
+        info = self.info()
+        return info is not None and info["type"] == "file"
 
     def is_folder(self) -> bool:
         """Whether there is a folder of files in place of a file, or of nothing."""
@@ -200,10 +213,12 @@ class Place:
         """
         # Rights may end at the folder. But what is a file, or may become one, must not
         # become a folder by a name within it; and a bucket has nothing beside it.
-        path, info = self.path.rstrip("/"), self.info()
-        is_within = self.scheme in _FLAT if info is None else info["type"] != "file"
+        path, within = (
+            self.path.rstrip("/"),
+            self.scheme in _FLAT and not self.is_file(),
+        )
         with self.errors_named(writing=True):
-            if is_within or "/" not in path.strip("/"):
+            if within or "/" not in path.strip("/") or self._files.isdir(path):
                 path += "/"
             path += f"{SCRATCH}probe-{uuid.uuid4().hex}"
             self._make_folder_of(path)
@@ -241,20 +256,6 @@ class Place:
                 f"{'Writing' if writing else 'Reading'} {self.url} failed: "
                 f"{type(error).__name__}: {error}"
             ) from error
-
-    def _find(self):
-        """What fsspec tells of each file, by path."""
-        try:
-            return self._files.find(self.path, detail=True)
-        except Exception as error:  # Of any library.
-            if self.scheme not in _FLAT or not _is_refusal(error):
-                raise
-            # Where it lists nothing, s3fs asks for an object of the folder's own name,
-            # to which there may be no right; `ls` does not.
-            with contextlib.suppress(FileNotFoundError):
-                if self._files.ls(self.path, detail=False):
-                    raise
-            return {}
 
     def _inside(self, name):
         return f"{self.path.rstrip('/')}/{name}" if name else self.path

@@ -73,10 +73,8 @@ def check_publishable(place: Place) -> None:
         ValueError: naming the argument.
     """
     if read_manifest(place) is None and place.info(UNFINISHED) is None:
-        info = place.info()
-        is_file = info is not None and info["type"] == "file"
         names = (name for name in place.files() if not name.startswith(SCRATCH))
-        found = ["a file"] if is_file else sorted(names)
+        found = ["a file"] if place.is_file() else sorted(names)
         if found:
             shown = ", ".join(found[:5])
             raise ValueError(

@@ -41,8 +41,7 @@ def matching_urls(pattern: str) -> list[str]:
         ValueError: if it matches none.
     """
     place = Place(_ARGUMENT, pattern)
-    info = place.info()
-    if info is not None and info["type"] == "file":
+    if place.is_file():
         return [pattern]
     found = place.glob()
     if not found:
