@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import tfeff
 from tfeff.data.cache.manifest import FILE_NAME, Manifest
 from tfeff.data.text.corpus import Corpus, parts_of
+from tfeff.data.text.records import JSON_LINES, PARQUET
 from tfeff.storage.local import local_path
 from tfeff.utils.checks import is_url
 from tfeff.utils.naming import named_as
@@ -62,9 +63,9 @@ def _kind(name):
     if scheme in ("tfds", "hf"):
         return scheme
     kind = name.lower().removesuffix(".gz")
-    if kind.endswith((".jsonl", ".ndjson", ".json")):
+    if kind.endswith(JSON_LINES):
         return "json_lines"
-    return "parquet" if kind.endswith(".parquet") else "text"
+    return "parquet" if kind.endswith(PARQUET) else "text"
 
 
 def _each(names, read):

@@ -14,10 +14,11 @@ from tfeff.data.text.corpus import (
     read_lines,
 )
 from tfeff.data.text.documents import check_documents, encoded
+from tfeff.data.text.records import JSON_LINES, PARQUET
 from tfeff.utils.checks import check_fraction
 
 # Names of files whose lines are no text.
-_NO_TEXT = (".jsonl", ".ndjson", ".json", ".parquet", ".csv", ".tsv")
+_NO_TEXT = (*JSON_LINES, PARQUET, ".csv", ".tsv")
 
 
 def text_files(patterns: str | os.PathLike | Sequence[str | os.PathLike]) -> Corpus:

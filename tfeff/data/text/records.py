@@ -17,6 +17,9 @@ from tfeff.storage.streams import open_stream
 from tfeff.utils.checks import check_string, has_surrogate, near_miss
 from tfeff.utils.files import raise_unreadable
 
+# How the names of files end that have records.
+JSON_LINES = (".jsonl", ".ndjson", ".json")
+PARQUET = ".parquet"
 _ROWS = 1024  # of a Parquet file that are in memory at once
 
 
