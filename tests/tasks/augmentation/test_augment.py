@@ -12,7 +12,7 @@ from tests.subjects.corpus import token_lists
 from tfeff.data import TextExamples
 from tfeff.data.text.characters import is_ideograph
 from tfeff.tasks import augment, read_word_vectors
-from tfeff.tasks.augmentation.augment import _WORD
+from tfeff.tasks.augmentation.augment import _word
 from tfeff.tasks.augmentation.mlm_candidates import MLMCandidates, whole_words
 from tfeff.tasks.augmentation.word_vectors import WordVectors
 
@@ -203,12 +203,12 @@ def test_rows_of_a_quantized_table_have_their_scales(tokenizer, mode):
 
 
 def test_an_ideograph_is_a_word():
-    words = [found[0] for found in _WORD.finditer("我爱don't, 北京2x𠀀!")]
+    words = [found[0] for found in _word().finditer("我爱don't, 北京2x𠀀!")]
     assert words == ["我", "爱", "don't", "北", "京", "2x", "𠀀"]
     for character in map(chr, range(0x3000, 0x40000)):
         if is_ideograph(character):
-            assert _WORD.fullmatch(character)
-            assert _WORD.match(character * 2)[0] == character
+            assert _word().fullmatch(character)
+            assert _word().match(character * 2)[0] == character
 
 
 def test_whole_words_of_word_pieces():

@@ -1,5 +1,6 @@
 """Augmentation of a task's examples by replacing words (TinyBERT)."""
 
+import functools
 import re
 from collections.abc import Sequence
 
@@ -8,16 +9,12 @@ import keras_hub
 import numpy as np
 
 from tfeff.data.finetuning.examples import TextExamples
+from tfeff.data.text.characters import boundaries, is_ideograph
 from tfeff.data.text.offset_tokenizer import encode_with_offsets
 from tfeff.data.text.tokenizers import check_tokenizer
 from tfeff.tasks.augmentation.mlm_candidates import MLMCandidates
 from tfeff.tasks.augmentation.word_vectors import WordVectors
 from tfeff.utils.checks import check_integer, is_number
-
-# An ideograph is a word, as for tokenizers.
-_IDEOGRAPH = "[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
-_LETTERS = rf"(?:(?!{_IDEOGRAPH})[^\W_])+"
-_WORD = re.compile(rf"{_IDEOGRAPH}|{_LETTERS}(?:['’]{_LETTERS})*")
 
 
 def augment(
@@ -130,7 +127,7 @@ def augment(
 
 def _augment_column(texts, column, model, word_vectors, copies, rate, candidates, seed):
     """Each text followed by its copies."""
-    words = [list(_WORD.finditer(text)) for text in texts]
+    words = [list(_word().finditer(text)) for text in texts]
     draws = [
         np.random.default_rng([seed, column, index]).random((2, copies, len(found)))
         for index, found in enumerate(words)
@@ -155,6 +152,15 @@ def _augment_column(texts, column, model, word_vectors, copies, rate, candidates
                     end = word.end()
             result.append("".join(parts) + text[end:])
     return tuple(result)
+
+
+@functools.cache
+def _word():
+    """The pattern of a word: an ideograph is one, as for tokenizers."""
+    ranges = boundaries(is_ideograph).reshape(-1, 2)
+    kinds = "".join(f"{chr(first)}-{chr(end - 1)}" for first, end in ranges)
+    ideograph, letters = f"[{kinds}]", rf"(?:(?![{kinds}])[^\W_])+"
+    return re.compile(rf"{ideograph}|{letters}(?:['’]{letters})*")
 
 
 def _candidates(texts, words, wanted, model, word_vectors, count):
