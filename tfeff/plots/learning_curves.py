@@ -92,10 +92,10 @@ def _curves(label, files, columns):
     """Dict from each column of the files to steps, mean and deviation of the seeds."""
     several = not isinstance(files, (str, os.PathLike))
     if several:
-        files = list(check_iterable("metrics", files, "a file or a list of files"))
-        if not files:
-            raise ValueError(f"`metrics` must have files. Received: none of {label!r}")
+        check_iterable("metrics", files, "a file or a list of files")
     runs = [_read(file, columns) for file in (files if several else [files])]
+    if not runs:
+        raise ValueError(f"`metrics` must have files. Received: none of {label!r}")
     curves = {}
     for column in columns:
         points = [run[column] for run in runs]

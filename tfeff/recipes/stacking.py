@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import keras
 
 import tfeff
+from tfeff.recipes.pretrain_settings import PretrainSettings
 from tfeff.recipes.pretraining import (
     make_model,
     make_optimizer,
@@ -91,7 +92,7 @@ def _preset_and_depth(settings):
     """The preset and the number of layers in the end."""
     preset, num_layers = settings.preset, settings.num_layers
     if preset is None:
-        return "shatter_tiny", num_layers or 4
+        return PretrainSettings.preset, num_layers or 4
     if num_layers is None:
         presets = tfeff.encoders.presets()
         check_choice("preset", preset, presets)
