@@ -143,7 +143,7 @@ def test_students_of_every_kind_of_task(task, folder, tmp_path):
     changes = {
         "Chosen": {"layer_weights": [1, 2, 0.5]},
         "Rated": {"layer_weights": [0, 0, 1]},  # Predictions alone.
-    }.get(task, {"label_weight": 0.5})
+    }.get(task, {"label_weight": 0.5, "train_examples": 3})
     settings = on_a_task(folder, task, tmp_path / "run", **changes)
     metrics = distill(settings, DATASETS[task])
     assert set(metrics) == {"student", "teacher", "baseline"}

@@ -43,6 +43,13 @@ def with_call():
     return model
 
 
+def test_what_is_compiled_by_place_is_saved():
+    model = of_graph()
+    # Of jit_compile it is "auto" that is saved where nothing was given.
+    model.compile("sgd", "mse", None, None, None, False, 1, False)
+    assert model.get_compile_config()["jit_compile"] is False
+
+
 @pytest.mark.quick("of_graph")
 @pytest.mark.parametrize("make", [of_graph, with_call])
 def test_a_checkpoint_goes_on_as_the_model_would(tmp_path, make):

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import TypeVar
 
 THREADS = 8
@@ -13,6 +13,8 @@ T = TypeVar("T")
 def in_threads(function: Callable[[T], None], items: Iterable[T]) -> None:
     """Calls a function with each item; raises the error of the first that fails.
 
+    Then, and at Ctrl-C, what has not begun is left out.
+
     When a process ends Python starts no threads any more. What is called then, to
     publish what a process leaves, comes one after the other.
     """
@@ -20,6 +22,9 @@ def in_threads(function: Callable[[T], None], items: Iterable[T]) -> None:
         for item in items:
             function(item)
         return
-    with ThreadPoolExecutor(THREADS) as pool:
-        for done in [pool.submit(function, item) for item in items]:
+    pool = ThreadPoolExecutor(THREADS)
+    try:
+        for done in as_completed([pool.submit(function, item) for item in items]):
             done.result()
+    finally:
+        pool.shutdown(cancel_futures=True)

@@ -24,8 +24,6 @@ from tfeff.utils.types import Config, Tensor
 _SEED = "seed_generator_"
 # What Keras' functional models are made from.
 _GRAPH = ("inputs", "outputs")
-# The arguments of `fit` between `y` and `shuffle`.
-_BEFORE_SHUFFLE = 6
 _ENDLESS = -1  # TensorFlow's `INFINITE_CARDINALITY`.
 # The class that Keras gives a `keras.Model` of inputs and outputs.
 _FUNCTIONAL: Any = type(keras.Model.__new__(keras.Model, inputs=None, outputs=None))
@@ -139,8 +137,8 @@ class DistributedModel(
         for text in self._fit_warnings():
             warnings.warn(text, stacklevel=2)
         is_dataset = getattr(x, "element_spec", None) is not None
-        if is_dataset and len(args) <= _BEFORE_SHUFFLE:
-            kwargs.setdefault("shuffle", False)
+        if is_dataset and "shuffle" not in given:
+            kwargs["shuffle"] = False
         return super().fit(x, y, *args, **kwargs)
 
     def evaluate(self, x: Any = None, *args: Any, **kwargs: Any) -> Any:
@@ -245,7 +243,8 @@ class DistributedModel(
                 `steps_per_execution` is not 1.
         """
         accumulation_steps = check_integer("accumulation_steps", accumulation_steps)
-        loss = _arguments("compile", *args, **kwargs).get("loss")
+        given = _arguments("compile", *args, **kwargs)
+        loss = given.get("loss")
         if accumulation_steps > 1 and not _is_global(loss):
             raise ValueError(
                 "`loss` must be made of means over the global batch, such as "
@@ -253,8 +252,8 @@ class DistributedModel(
                 f"Received: {loss=}, {accumulation_steps=}"
             )
         self.accumulation_steps = accumulation_steps
-        self._jit_compile_given = kwargs.get("jit_compile", "auto")
-        check_steps_per_execution(kwargs.get("steps_per_execution", 1))
+        self._jit_compile_given = given.get("jit_compile", "auto")
+        check_steps_per_execution(given.get("steps_per_execution", 1))
         super().compile(*args, **kwargs)
         if type(self.optimizer) is keras.optimizers.LossScaleOptimizer:
             # Around the optimizer that was given, whose weights have identities.

@@ -174,6 +174,15 @@ def test_wrong_ratings_are_named(ratings):
         TextExamples(**TEXTS | {"label_names": None, "labels": ratings})
 
 
+def test_a_sample_of_questions():
+    questions = [Question(**QUESTION | {"id": str(index)}) for index in range(9)]
+    found = SpanExamples(questions, skipped=["one"], mismatched=questions[:1])
+    sample = found.sample(4, seed=1)
+    ids = [question.id for question in sample.questions]
+    assert ids == sorted(set(ids)) and len(ids) == 4
+    assert sample.skipped == ("one",) and sample.mismatched == tuple(questions[:1])
+
+
 @pytest.mark.parametrize("seed", [-1, "x", None, 1.5, True])
 def test_the_seed_of_a_sample_is_named(seed):
     for examples in (TextExamples(**TEXTS), SentenceExamples([("a", "b")])):

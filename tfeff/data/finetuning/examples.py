@@ -34,7 +34,11 @@ class _Sampled:
             ValueError: if there are not so many, `count` is below 1, or `seed` below 0.
             TypeError: if one of them is no integer.
         """
-        return _sample(self, count, seed)
+        total = len(self)  # type: ignore[arg-type]
+        count = check_integer("count", count, 1, total)
+        seed = check_integer("seed", seed, 0)
+        rows = np.sort(np.random.default_rng(seed).permutation(total)[:count])
+        return chosen(self, rows)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -316,7 +320,7 @@ class Question:
 
 
 @dataclasses.dataclass(frozen=True)
-class SpanExamples:
+class SpanExamples(_Sampled):
     """Questions that spans of passages answer, as made by `tfeff.datasets`.
 
     Attributes:
@@ -398,20 +402,12 @@ def _check_span(span):
     return int(pair[0]), int(pair[1])
 
 
-def _sample(examples, count, seed):
-    total = len(examples)
-    count = check_integer("count", count, 1, total)
-    seed = check_integer("seed", seed, 0)
-    rows = np.sort(np.random.default_rng(seed).permutation(total)[:count])
-    return chosen(examples, rows)
-
-
 def chosen(examples, rows):
     """The examples of these numbers."""
     columns = {
         field.name: getattr(examples, field.name)
         for field in dataclasses.fields(examples)
-        if field.name not in ("label_names", "skipped")
+        if field.name not in ("label_names", "skipped", "mismatched")
     }
     found = {
         name: tuple(column[row] for row in rows)
