@@ -14,7 +14,6 @@ from tests.subjects.worker_threads import WorkerThreads
 from tfeff.storage import remote_run, run_copy
 from tfeff.storage.place import Place
 from tfeff.training import workers
-from tfeff.training.run_callbacks import CheckHolder
 
 URL = "store://bucket/run"
 
@@ -223,7 +222,8 @@ def test_a_run_that_was_taken_over_ends_all(cluster):
                 holder = {"id": "other", "pid": 7, "host": "far", "since": "now"}
                 place = Place("directory", URL)
                 place.write("tfeff-lease/00000009.json", json.dumps(holder).encode())
-            CheckHolder(lambda: run._remote.check()).on_epoch_end(0)
+            (check,) = run._holder_checks()
+            check.on_epoch_end(0, {})
 
     for text in errors(cluster, work, work):
         assert "has been taken over by process 7 on far" in text

@@ -1,8 +1,10 @@
-"""Arrays that users give, such as labels, ratings and logits."""
+"""Arrays that users give, such as ids, labels, ratings and logits."""
 
 from typing import Any
 
 import numpy as np
+
+_INT32 = np.iinfo(np.int32)
 
 
 def as_array(name: str, values: Any, what: str, dtype: Any = None) -> np.ndarray:
@@ -44,3 +46,16 @@ def check_all(
         raise ValueError(
             f"`{name}` must be {expected}. Received: {array[index]} at {index}{of}"
         )
+
+
+def check_int32(name: str, values: Any) -> np.ndarray:
+    """Returns integers as a new array of int32; raises where that would change one."""
+    array = as_array(name, values, "an array of integers")
+    if array.size and not np.issubdtype(array.dtype, np.integer):
+        raise TypeError(
+            f"`{name}` must be integers. Received: {name} of dtype {array.dtype}"
+        )
+    wrong = array[(array < _INT32.min) | (array > _INT32.max)]
+    if wrong.size:
+        raise ValueError(f"`{name}` must fit into int32. Received: {wrong[0]}")
+    return array.astype(np.int32)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
-from tfeff.data.integers import check_int32
+from tfeff.data.arrays import check_int32
 from tfeff.utils.checks import check_bool, check_integer, check_iterable, is_number
 
 

@@ -25,7 +25,7 @@ from tfeff.storage.manifest import (
 from tfeff.storage.place import SCRATCH, Place
 from tfeff.storage.publishing import clear_unfinished, upload
 from tfeff.storage.staging import staged
-from tfeff.utils.files import atomic_file, temporary_folder
+from tfeff.utils.files import set_aside, temporary_folder, write_bytes
 
 WATCH_SECONDS = 5.0  # between looks for files that have changed
 _ATTEMPTS = 4
@@ -194,7 +194,7 @@ class RemoteRun:
         if there is not None:
             fill_whole(self._place, files, self.folder)
         os.makedirs(os.path.dirname(self._note), exist_ok=True)
-        _write(self._note, now)
+        write_bytes(self._note, now)
         return there
 
     def _read_manifest(self):
@@ -217,13 +217,10 @@ class RemoteRun:
         return read_manifest(self._place)
 
     def _set_aside(self):
-        number = 1
-        while os.path.lexists(f"{self.folder}.aside-{number}"):
-            number += 1
-        os.rename(self.folder, f"{self.folder}.aside-{number}")
+        kept = set_aside(self.folder, "aside")
         print(
             f"{self._place.url} was gone on with elsewhere. What this machine had not "
-            f"published of it is kept in {self.folder}.aside-{number}.",
+            f"published of it is kept in {kept}.",
             file=sys.stderr,
         )
 
@@ -266,7 +263,7 @@ class RemoteRun:
 
     def _announce(self, new):
         """Notes a manifest just before it is written."""
-        _write(self._next, new.to_bytes())
+        write_bytes(self._next, new.to_bytes())
         self._lease.check()
 
     def _snapshot(self, folder):
@@ -321,11 +318,6 @@ def _content(path):
             return file.read()
     except FileNotFoundError:
         return None
-
-
-def _write(path, content):
-    with atomic_file(path) as new, open(new, "wb") as file:
-        file.write(content)
 
 
 def _objects(manifest):

@@ -26,11 +26,6 @@ def since_lowest(losses: Sequence[float]) -> int:
     return count
 
 
-def has_levelled_off(losses: Sequence[float], patience: int | None) -> bool:
-    """Whether no new lowest loss came in the last `patience`; False if it is None."""
-    return patience is not None and since_lowest(losses) >= patience
-
-
 def check_patience(patience: int | None, validation_data: object) -> int | None:
     """Returns `patience` if it is `None`, or an integer with validation data.
 
@@ -92,7 +87,9 @@ class StopAtPlateau(keras.callbacks.Callback):
     @property
     def is_over(self) -> bool:
         """Whether the loss has levelled off, now or at an earlier start."""
-        return has_levelled_off(self._losses, self._patience)
+        return (
+            self._patience is not None and since_lowest(self._losses) >= self._patience
+        )
 
     @property
     def epochs(self) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import keras
 
-from tfeff.utils.files import write_text
+from tfeff.utils.files import set_aside, write_text
 
 
 class MetricsFile(keras.callbacks.Callback):
@@ -84,11 +84,7 @@ def write_rows(rows: Sequence[Mapping], path: str | os.PathLike) -> None:
 def _set_aside(path, step):
     kept = "it is missing"
     if os.path.exists(path):
-        number = 1
-        while os.path.lexists(f"{path}.damaged-{number}"):
-            number += 1
-        os.rename(path, f"{path}.damaged-{number}")
-        kept = f"it is kept as {os.path.basename(path)}.damaged-{number}"
+        kept = f"it is kept as {os.path.basename(set_aside(path, 'damaged'))}"
     print(
         f"{path} is not as the checkpoint of step {step} has it: {kept}, and the run "
         "goes on with the rows of the checkpoint.",

@@ -33,10 +33,11 @@ from tfeff.training.held_signals import HeldSignals
 from tfeff.training.joint_end import joint_end
 from tfeff.training.metrics_file import MetricsFile, parse_rows
 from tfeff.training.progress import TrainingProgress
-from tfeff.training.run_callbacks import AddRates, CheckHolder, DrawCurve
+from tfeff.training.run_callbacks import AddRates, DrawCurve
 from tfeff.training.run_start import begin_run
 from tfeff.training.workers import (
     check_equal_settings,
+    from_chief,
     is_chief,
     lost_workers_named,
     open_together,
@@ -54,7 +55,7 @@ from tfeff.utils.checks import (
     differences,
     is_url,
 )
-from tfeff.utils.files import PARTIAL, atomic_file, remove_partial
+from tfeff.utils.files import PARTIAL, remove_partial, write_text
 from tfeff.utils.json_files import read_object
 
 _CONFIG = "config.json"
@@ -190,11 +191,7 @@ class RunDirectory:
             lock.at_end.callback(run_seal.reseal_folder, folder)
             return
         lock.is_new = True
-        with (
-            atomic_file(self.path(_CONFIG)) as new,
-            open(new, "w", encoding="utf-8") as file,
-        ):
-            json.dump(self.config, file, indent=2)
+        write_text(self.path(_CONFIG), json.dumps(self.config, indent=2))
 
     def _reseal(self):
         """Takes up the digests that a killed process had set aside."""
@@ -564,7 +561,13 @@ class RunDirectory:
 
     def _holder_checks(self):
         """The callback that looks whether a remote run is still this process's."""
-        return [CheckHolder(lambda: self._remote.check())] if self._is_remote else []
+
+        def check(epoch, logs):
+            from_chief(lambda: self._remote.check())  # The others have none.
+
+        if not self._is_remote:
+            return []
+        return [keras.callbacks.LambdaCallback(on_epoch_end=check)]
 
     def _writers(self, metrics_file, checkpoints):
         """The callbacks that write files."""

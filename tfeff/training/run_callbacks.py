@@ -1,26 +1,8 @@
 """Callbacks of a run directory alone."""
 
 import os
-from collections.abc import Callable
 
 import keras
-
-from tfeff.training.workers import from_chief
-
-
-class CheckHolder(keras.callbacks.Callback):
-    """Ends the training where another process has taken the remote run over.
-
-    Args:
-        check: called in the chief after each epoch; it raises where that has happened.
-    """
-
-    def __init__(self, check: Callable[[], object]):
-        super().__init__()
-        self._check = check
-
-    def on_epoch_end(self, epoch, logs=None):
-        from_chief(self._check)
 
 
 class AddRates(keras.callbacks.Callback):

@@ -15,8 +15,9 @@ from tfeff.utils.digests import (
     files_below,
     read_list,
     sha256,
+    write_list,
 )
-from tfeff.utils.files import PARTIAL, write_text
+from tfeff.utils.files import PARTIAL
 
 _EARLIER = f"{FILE_NAME}.earlier"
 
@@ -26,7 +27,7 @@ def seal_file(path: str) -> None:
     if os.path.exists(path + SUFFIX):
         compare(path + SUFFIX)
     else:
-        _write(path + SUFFIX, {os.path.basename(path): sha256(path)})
+        write_list(path + SUFFIX, {os.path.basename(path): sha256(path)})
 
 
 def seal_folder(folder: str) -> None:
@@ -41,7 +42,7 @@ def seal_folder(folder: str) -> None:
         and not (PARTIAL in name or "\n" in name)
         and os.path.isfile(os.path.join(folder, name))
     }
-    _write(os.path.join(folder, FILE_NAME), digests)
+    write_list(os.path.join(folder, FILE_NAME), digests)
     with contextlib.suppress(FileNotFoundError):
         os.remove(os.path.join(folder, _EARLIER))
 
@@ -92,12 +93,6 @@ def reseal_folder(folder: str) -> list[str]:
                 unchanged[name] = digest
             else:
                 changed.append(name)
-        _write(path, unchanged)
+        write_list(path, unchanged)
     os.remove(earlier)
     return changed
-
-
-def _write(list_path, digests):
-    lines = [f"{digest}  {name}\n" for name, digest in digests.items()]
-    # Names of files need not be UTF-8.
-    write_text(list_path, "".join(lines), errors="surrogateescape")

@@ -5,7 +5,7 @@
 
 import hashlib
 import os
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 
 from tfeff.utils.files import walk, write_text
 
@@ -31,7 +31,7 @@ def write_digests(folder: str, names: Iterable[str] | None = None) -> None:
     else:
         digests = read_digests(folder) if os.path.exists(path) else {}
     digests |= {name: sha256(os.path.join(folder, name)) for name in names}
-    write_text(path, _text(digests))
+    write_list(path, digests)
 
 
 def check_digests(folder: str, names: Container[str] | None = None) -> None:
@@ -108,6 +108,11 @@ def compare(list_path: str, only: str | None = None) -> None:
         )
 
 
+def write_list(list_path: str, digests: Mapping[str, str]) -> None:
+    """Writes the digests of files by their names, which need not be UTF-8."""
+    write_text(list_path, _text(digests), errors="surrogateescape")
+
+
 def read_list(list_path: str) -> list[tuple[str, str]]:
     """The digests and names of a file of digests; no name where a line is damaged."""
     with open(list_path, "rb") as file:
@@ -127,12 +132,12 @@ def read_digests(folder: str) -> dict[str, str]:
     with open(path, "rb") as file:
         content = file.read()
     try:
-        lines = content.decode("utf-8").split("\n")
+        lines = content.decode("utf-8", "surrogateescape").split("\n")
         pairs = [line.split("  ", 1) for line in lines[:-1]]
         digests = {name: digest for digest, name in pairs}
     except ValueError as error:
         raise ValueError(f"{path} is damaged: {error}") from error
-    if _text(digests).encode("utf-8") != content:
+    if _text(digests).encode("utf-8", "surrogateescape") != content:
         raise ValueError(f"{path} is damaged: its lines are unsorted or incomplete")
     return digests
 

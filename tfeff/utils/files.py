@@ -316,6 +316,25 @@ def write_text(path: str | os.PathLike, text: str, **open_options: Any) -> None:
         file.write(text)
 
 
+def write_bytes(path: str | os.PathLike, content: bytes) -> None:
+    """Writes a file as `atomic_file` writes one; an existing file is replaced.
+
+    Raises:
+        OSError: if writing fails.
+    """
+    with atomic_file(path) as unfinished, open(unfinished, "wb") as file:
+        file.write(content)
+
+
+def set_aside(path: str, mark: str) -> str:
+    """Renames a file or folder to the first free `PATH.MARK-N`, which is returned."""
+    number = 1
+    while os.path.lexists(kept := f"{path}.{mark}-{number}"):
+        number += 1
+    os.rename(path, kept)
+    return kept
+
+
 def walk(
     folder: str | os.PathLike, follow_links: bool = False
 ) -> Iterator[tuple[str, list[str], list[str]]]:

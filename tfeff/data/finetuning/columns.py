@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from tfeff.data.arrays import as_array, check_all, check_one_axis
-from tfeff.data.integers import check_int32
+from tfeff.data.arrays import as_array, check_all, check_int32, check_one_axis
 from tfeff.utils.checks import has_surrogate, in_place_of
 
 

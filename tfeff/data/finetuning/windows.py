@@ -43,6 +43,20 @@ def windows_of(
     return text, first, tf.minimum(room, tf.gather(sizes, text) - first)
 
 
+def slices(values: tf.Tensor, begin: tf.Tensor, size: tf.Tensor) -> tf.RaggedTensor:
+    """Slices `[W, (S)]` of values `[P]`, from `begin` `[W]` and of `size` `[W]`."""
+    part = tf.ragged.range(begin, begin + size)
+    return part.with_flat_values(tf.gather(values, part.flat_values))
+
+
+def frame(
+    count: tf.Tensor, tokenizer: keras_hub.tokenizers.Tokenizer
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Columns `[W, 1]` int32 of `[CLS]` and of `[SEP]`."""
+    cls, sep = tokenizer.cls_token_id, tokenizer.sep_token_id
+    return tf.fill([count, 1], cls), tf.fill([count, 1], sep)
+
+
 def window_inputs(
     question: tf.RaggedTensor,
     passages: tf.Tensor,
@@ -61,12 +75,8 @@ def window_inputs(
         tokenizer: has the ids of `[CLS]`, `[SEP]` and padding.
         length: of all rows; None for that of the longest.
     """
-    part = tf.ragged.range(begin, begin + size)
-    part = part.with_flat_values(tf.gather(passages, part.flat_values))
-    cls, sep = (
-        tf.fill([tf.size(begin), 1], id)
-        for id in (tokenizer.cls_token_id, tokenizer.sep_token_id)
-    )
+    part = slices(passages, begin, size)
+    cls, sep = frame(tf.size(begin), tokenizer)
     rows = tf.concat([cls, question, sep, part, sep], axis=1)
     passage_positions = tf.cast(question.row_lengths(), tf.int32) + 2
     starts = second_segments(rows, passage_positions, tokenizer)

@@ -4,7 +4,7 @@ import keras_hub
 import tensorflow as tf
 
 from tfeff.data.finetuning.encoding import unknown_id
-from tfeff.data.finetuning.windows import windows, windows_of
+from tfeff.data.finetuning.windows import frame, slices, windows, windows_of
 from tfeff.data.text.flat import row_ids, sums
 from tfeff.data.text.roberta_tokenizer import RobertaTokenizer
 
@@ -62,12 +62,8 @@ def word_rows(
     sizes = sums(words.flat_values, text, words.nrows())
     window_text, first, size = windows_of(room, sizes, step)
     begin = tf.gather(tf.cumsum(sizes, exclusive=True), window_text) + first
-    part = tf.ragged.range(begin, begin + size)
-    part = part.with_flat_values(tf.gather(pieces.flat_values, part.flat_values))
-    cls, sep = (
-        tf.fill([tf.size(begin), 1], id)
-        for id in (tokenizer.cls_token_id, tokenizer.sep_token_id)
-    )
+    part = slices(pieces.flat_values, begin, size)
+    cls, sep = frame(tf.size(begin), tokenizer)
     # Of each word: its text, and how many of the text's tokens are before it.
     place = pieces.row_starts() - tf.gather(tf.cumsum(sizes, exclusive=True), text)
     last = windows(room, sizes, step) - 1

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 from tokenizers import Regex, pre_tokenizers
 
-from tfeff.data.text.flat import indices, numbers, row_ids
+from tfeff.data.text.flat import among, indices, numbers, row_ids
 
 _NEVER = np.iinfo(np.int32).max
 # Merging takes a time that is quadratic in the length of a word.
@@ -56,7 +56,9 @@ def words(points: tf.RaggedTensor) -> tf.Tensor:
     """
     row = row_ids(points)
     points = points.flat_values
-    space, letter, number = (_is(points, k) for k in (r"\s", r"\p{L}", r"\p{N}"))
+    space, letter, number = (
+        among(points, _boundaries(k)) for k in (r"\s", r"\p{L}", r"\p{N}")
+    )
     kind = sum(
         tf.cast(x, tf.int32) * (i + 1) for i, x in enumerate((space, letter, number))
     )
@@ -193,10 +195,6 @@ def _boundaries(pattern):
     return np.array(
         [(points[a], points[b - 1] + 1) for a, b in offsets], np.int32
     ).reshape(-1)
-
-
-def _is(points, pattern):
-    return tf.searchsorted(_boundaries(pattern), points, side="right") % 2 == 1
 
 
 def _before(values, default, distance=1, pad=False):

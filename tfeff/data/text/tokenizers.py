@@ -26,7 +26,7 @@ from tfeff.utils.checks import (
     differences,
 )
 from tfeff.utils.digests import check_file
-from tfeff.utils.files import atomic_file
+from tfeff.utils.files import write_bytes
 
 SPECIAL_NAMES = ("pad_token_id", "cls_token_id", "sep_token_id", "mask_token_id")
 FRAME_NAMES = SPECIAL_NAMES[:3]  # Of the tokens around texts.
@@ -219,8 +219,7 @@ def save_tokenizer(
         raise ValueError(
             f"`path` must not exist, or hold the same tokenizer. Received: {path!r}"
         )
-    with atomic_file(path) as unfinished, open(unfinished, "wb") as file:
-        file.write(content)
+    write_bytes(path, content)
 
 
 def _content(tokenizer) -> bytes:
