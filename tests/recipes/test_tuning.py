@@ -20,7 +20,7 @@ from tfeff.recipes import (
     distill,
     finetune,
 )
-from tfeff.recipes.tuning import more_axes
+from tfeff.recipes.tuning import make_grid
 
 TEXTS = [f"{i} green bottles hanging on the wall" for i in range(16)]
 
@@ -197,8 +197,9 @@ def test_epochs_and_decays_are_axes_where_there_are_several(pretrained, tmp_path
         assert optimizer.global_clipnorm is None and optimizer.epsilon == 1e-8
         assert (optimizer.beta_1, optimizer.beta_2) == (0.8, 0.99)
     # With steps, all numbers of epochs are one; a single value adds nothing to names.
-    axes = more_axes(settings("x", "y", epochs=(3, 10), weight_decay=0.1))
-    assert axes == {}
+    of_steps = settings("x", "y", epochs=(3, 10), weight_decay=0.1)
+    grid = make_grid(types.SimpleNamespace(path=str), of_steps, "f1", batch_size=(4,))
+    assert list(grid.axes) == ["batch_size"]
 
 
 def test_data_sets_that_do_not_fit_are_named(pretrained, tmp_path):

@@ -37,14 +37,9 @@ from tfeff.recipes.runs import (
     recipe_running,
 )
 from tfeff.recipes.settings import check_settings
+from tfeff.recipes.starting import load_pretrained
 from tfeff.recipes.task_dataset import best_metric, find_dataset
-from tfeff.recipes.tuning import (
-    check_lora,
-    load_best,
-    load_pretrained,
-    more_axes,
-    train_cell,
-)
+from tfeff.recipes.tuning import Tuning, check_lora, load_best, make_grid
 from tfeff.utils.json_files import read_object
 from tfeff.utils.naming import named_as
 
@@ -106,23 +101,17 @@ def answer(
         length: int = settings.sequence_length or encoder.max_sequence_length
         settings = dataclasses.replace(settings, sequence_length=length)
         task = make_task(settings, dataset, metric, encoder, tokenizer)
-        grid = tfeff.training.Grid(
-            run.path("cells"),
-            {
-                "batch_size": settings.batch_sizes,
-                "learning_rate": settings.learning_rates,
-                **more_axes(settings),
-            },
-            settings.seeds,
-            metric=metric,
+        grid = make_grid(
+            run,
+            settings,
+            metric,
+            batch_size=settings.batch_sizes,
+            learning_rate=settings.learning_rates,
         )
         read_parts = {"train": task.train, "dev": task.dev}
         keep_data(run, dataset, {n: examples(part) for n, part in read_parts.items()})
-        summary = grid.run(
-            lambda folder, **cell: train(
-                settings, task, strategy, folder, own_callbacks, **cell
-            )
-        )
+        tuning = make_tuning(settings, task, strategy, own_callbacks)
+        summary = grid.run(tuning.train)
         print(grid.table({task.baseline["name"]: task.baseline["metrics"]}))
         best_model = os.path.join(summary["best"]["folder"], MODEL)
         is_finished = os.path.exists(run.path("metrics.json"))
@@ -252,23 +241,20 @@ def examples(part):
     return tfeff.data.SpanExamples(part.questions)
 
 
-def train(settings, task, strategy, folder, callbacks, seed, **cell):
-    """Trains one model, saves it at its best, returns its metrics."""
+def make_tuning(settings, task, strategy, callbacks):
+    """How the cells are trained."""
     longest = settings.max_answer_tokens
-    return train_cell(
-        settings,
-        strategy,
-        folder,
-        lambda: make_model(settings, seed),
-        task.train.dataset,
-        lambda model: evaluate(model, task.dataset, task.dev, longest)[0],
-        task.metric,
+    return Tuning(
+        settings=settings,
+        strategy=strategy,
         callbacks=callbacks,
+        metric=task.metric,
         baseline=task.baseline,
         num_examples=len(task.train),
         sequence_length=settings.sequence_length,
-        seed=seed,
-        **cell,
+        make_model=lambda seed, _: make_model(settings, seed),
+        make_batches=task.train.dataset,
+        evaluate=lambda model: evaluate(model, task.dataset, task.dev, longest)[0],
     )
 
 

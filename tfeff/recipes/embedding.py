@@ -26,15 +26,10 @@ from tfeff.recipes.runs import (
     recipe_running,
 )
 from tfeff.recipes.settings import changed, check_settings
+from tfeff.recipes.starting import load_pretrained
 from tfeff.recipes.task_dataset import best_metric, find_dataset
 from tfeff.recipes.task_scores import print_undefined
-from tfeff.recipes.tuning import (
-    check_lora,
-    load_best,
-    load_pretrained,
-    more_axes,
-    train_cell,
-)
+from tfeff.recipes.tuning import Tuning, check_lora, load_best, make_grid
 from tfeff.utils.files import write_text
 from tfeff.utils.naming import named_as
 
@@ -112,32 +107,8 @@ def embed(
             "`task` must be a data set of pairs with ratings, such as STS-B. "
             f"Received: task={settings.task!r}, whose labels are {dataset.label_names}"
         )
-    if examples is None and settings.examples is None:
-        given = sorted(changed(settings).difference(OF_SCORING))
-        if given or callbacks:
-            raise ValueError(
-                "`examples` must be given with settings of training: without them "
-                "nothing is trained. Received: examples=None and "
-                f"{', '.join(given) or 'callbacks'}"
-            )
-    if examples is not None and settings.examples is not None:
-        raise ValueError(
-            "`examples` must be given once, as a file of the settings or as an object. "
-            f"Received: settings.examples={settings.examples!r} and "
-            f"examples={examples!r:.80}"
-        )
     metric = f"{settings.split}_{best_metric(settings, dataset)}"
-    kind = tfeff.data.SentenceExamples
-    if examples is not None and not isinstance(examples, kind):
-        raise TypeError(
-            f"`examples` must be `{kind.__name__}`. Received: examples={examples!r:.80}"
-        )
-    if settings.examples is not None:
-        with named_as(path="examples"):
-            examples = tfeff.datasets.read_sentences(settings.examples)
-    if examples is not None and settings.train_examples is not None:
-        with named_as(count="train_examples"):
-            examples = examples.sample(settings.train_examples)
+    examples = given_examples(settings, examples, callbacks)
     pairs = read_pairs(settings, dataset)
     with open_run(settings) as run:
         if examples is None and os.path.isdir(run.path("cells")):
@@ -216,6 +187,36 @@ def embed(
         )
         print_finetune_next(settings.run_dir)
         return summary
+
+
+def given_examples(settings, examples, callbacks):
+    """What to train on, given once or not at all, and sampled."""
+    if examples is None and settings.examples is None:
+        given = sorted(changed(settings).difference(OF_SCORING))
+        if given or callbacks:
+            raise ValueError(
+                "`examples` must be given with settings of training: without them "
+                "nothing is trained. Received: examples=None and "
+                f"{', '.join(given) or 'callbacks'}"
+            )
+    if examples is not None and settings.examples is not None:
+        raise ValueError(
+            "`examples` must be given once, as a file of the settings or as an object. "
+            f"Received: settings.examples={settings.examples!r} and "
+            f"examples={examples!r:.80}"
+        )
+    kind = tfeff.data.SentenceExamples
+    if examples is not None and not isinstance(examples, kind):
+        raise TypeError(
+            f"`examples` must be `{kind.__name__}`. Received: examples={examples!r:.80}"
+        )
+    if settings.examples is not None:
+        with named_as(path="examples"):
+            examples = tfeff.datasets.read_sentences(settings.examples)
+    if examples is not None and settings.train_examples is not None:
+        with named_as(count="train_examples"):
+            examples = examples.sample(settings.train_examples)
+    return examples
 
 
 def has_weights(run, model):
@@ -330,35 +331,29 @@ def train(
     print_long({"examples to train on": rows})
     name = best_metric(settings, scored.dataset)
     print_undefined(scored.dataset, name, scored.split, scored.pairs)
-    grid = tfeff.training.Grid(
-        run.path("cells"),
-        {
-            "learning_rate": settings.learning_rates,
-            "batch_size": settings.batch_sizes,
-            **more_axes(settings),
-        },
-        settings.seeds,
+    grid = make_grid(
+        run,
+        settings,
         metric,
+        learning_rate=settings.learning_rates,
+        batch_size=settings.batch_sizes,
     )
     keep_data(run, scored.dataset, {"pairs": scored.pairs, "examples": examples})
-    summary = grid.run(
-        lambda folder, **cell: train_cell(
-            settings,
-            strategy,
-            folder,
-            lambda: make_model(settings, load_pretrained(settings)[0]),
-            lambda in_step, seed: rows.dataset(
-                in_step, seed, pad_to_longest=pad_to_longest
-            ),
-            scored.metrics,
-            metric,
-            baseline={"name": "before training", "metrics": untrained},
-            callbacks=callbacks,
-            num_examples=len(examples),
-            sequence_length=rows.num_texts * scored.sequence_length,
-            **cell,
-        )
+    tuning = Tuning(
+        settings=settings,
+        strategy=strategy,
+        callbacks=callbacks,
+        metric=metric,
+        baseline={"name": "before training", "metrics": untrained},
+        num_examples=len(examples),
+        sequence_length=rows.num_texts * scored.sequence_length,
+        make_model=lambda *_: make_model(settings, load_pretrained(settings)[0]),
+        make_batches=lambda in_step, seed: rows.dataset(
+            in_step, seed, pad_to_longest=pad_to_longest
+        ),
+        evaluate=scored.metrics,
     )
+    summary = grid.run(tuning.train)
     title = f"{scored.dataset.name}, mean ± deviation over seeds"
     write_text(run.path("summary.md"), f"{title}\n\n{grid.table()}")
     print(grid.table(), end="")

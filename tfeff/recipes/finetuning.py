@@ -34,15 +34,10 @@ from tfeff.recipes.runs import (
     recipe_running,
 )
 from tfeff.recipes.settings import check_settings
+from tfeff.recipes.starting import load_pretrained
 from tfeff.recipes.task_dataset import best_metric, find_dataset
 from tfeff.recipes.task_scores import has_ratings, print_undefined, task_scores
-from tfeff.recipes.tuning import (
-    check_lora,
-    load_best,
-    load_pretrained,
-    more_axes,
-    train_cell,
-)
+from tfeff.recipes.tuning import Tuning, check_lora, load_best, make_grid
 from tfeff.recipes.unseen_segments import begin_as_first, check_segments
 from tfeff.training.checkpoints import run_checkpoint
 from tfeff.utils.files import write_text
@@ -136,24 +131,18 @@ def finetune(
         if pretrained_pooler(settings, dataset) is not None:
             print(f"the pooler begins as that of {settings.pretrained}")
         steps = settings.pretrained_steps
-        grid = tfeff.training.Grid(
-            run.path("cells"),
-            {
-                **({"pretrained_step": steps} if steps else {}),
-                "learning_rate": settings.learning_rates,
-                "batch_size": settings.batch_sizes,
-                **more_axes(settings),
-            },
-            settings.seeds,
+        grid = make_grid(
+            run,
+            settings,
             task.metric,
+            **({"pretrained_step": steps} if steps else {}),
+            learning_rate=settings.learning_rates,
+            batch_size=settings.batch_sizes,
         )
         read_parts = {"train": task.train, **task.dev}
         keep_data(run, dataset, {n: part.examples for n, part in read_parts.items()})
-        best = grid.run(
-            lambda folder, **cell: train(
-                settings, task, strategy, folder, own_callbacks, **cell
-            )
-        )["best"]
+        tuning = make_tuning(settings, task, strategy, own_callbacks)
+        best = grid.run(tuning.train)["best"]
         grid.summary["baseline"] = task.baseline
         table = grid.table({task.baseline["name"]: task.baseline["metrics"]})
         title = f"{dataset.name}, mean ± deviation over seeds"
@@ -315,31 +304,32 @@ def read(dataset, split, folder, skip_malformed=False):
     return examples
 
 
-def train(settings, task, strategy, folder, callbacks, pretrained_step=None, **cell):
-    """Trains one model, saves it at its best, returns its metrics."""
-    return train_cell(
-        settings,
-        strategy,
-        folder,
-        lambda: make_model(
+def make_tuning(settings, task, strategy, callbacks):
+    """How the cells are trained."""
+
+    def model(seed, pretrained_step):
+        return make_model(
             task.train.examples,
             load_encoder(settings, task.copies_segments, pretrained_step),
             settings.pooling,
             settings.head_dropout,
             pretrained_pooler(settings, task.dataset),
             **rating_units(task.dataset, task.train.examples),
-        ),
-        lambda examples, seed: task.train.rows.dataset(
-            examples, seed, pad_to_longest=task.pad_to_longest
-        ),
-        lambda model: evaluate(task, model),
-        task.metric,
+        )
+
+    return Tuning(
+        settings=settings,
+        strategy=strategy,
         callbacks=callbacks,
+        metric=task.metric,
         baseline=task.baseline,
         num_examples=len(task.train.rows),
         sequence_length=task.sequence_length,
-        pretrained_step=pretrained_step,
-        **cell,
+        make_model=model,
+        make_batches=lambda in_step, seed: task.train.rows.dataset(
+            in_step, seed, pad_to_longest=task.pad_to_longest
+        ),
+        evaluate=lambda model: evaluate(task, model),
     )
 
 

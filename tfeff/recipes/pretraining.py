@@ -36,6 +36,7 @@ from tfeff.recipes.runs import (
     recipe_running,
 )
 from tfeff.recipes.settings import changed, check_settings
+from tfeff.recipes.starting import load_pretrained
 from tfeff.tasks.run_tokenizer import (
     RUN_TOKENIZER,
     has_run_tokenizer,
@@ -328,19 +329,11 @@ def objective(settings: PretrainSettings):
 
 def make_model(settings: PretrainSettings, **changes) -> keras.Model:
     """The compiled model of the settings; `changes` are arguments of the encoder."""
-    names = ("dropout", "attention_dropout")
-    rates = {name: getattr(settings, name) for name in names}
     if settings.pretrained:
-        with named_as(path="pretrained", step="pretrained"):
-            encoder, _ = tfeff.tasks.load_pretrained(
-                settings.pretrained,
-                sequence_length=settings.sequence_length,
-                dtype=settings.dtype,
-                seed=settings.seed,
-                **rates,
-                swap_positions=settings.swap_positions,
-            )
+        encoder, _ = load_pretrained(settings, seed=settings.seed)
     else:
+        names = ("dropout", "attention_dropout")
+        rates = {name: getattr(settings, name) for name in names}
         with named_as(overrides="override"):
             encoder = tfeff.encoders.build(
                 settings.preset,

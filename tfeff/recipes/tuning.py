@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import keras
@@ -23,41 +23,28 @@ from tfeff.recipes.runs import (
     examples_in_step,
     make_optimizer,
 )
-from tfeff.utils.naming import named_as
+from tfeff.recipes.starting import load_pretrained
 
 TunedSettings: TypeAlias = AnswerSettings | EmbedSettings | FinetuneSettings
 LORA = "lora.safetensors"
 
 
-def more_axes(settings: TunedSettings) -> dict[str, tuple[float, ...]]:
-    """The axes of a grid beside rate and batch size: those with several values.
+def make_grid(
+    run: tfeff.training.RunDirectory,
+    settings: TunedSettings,
+    metric: str,
+    **axes: Sequence[float],
+) -> tfeff.training.Grid:
+    """The grid of a run: `axes`, and what else the settings have several values of.
 
-    Cells keep the names that they had before these were axes.
+    Cells keep the names that they had before the latter were axes.
     """
     # With `steps` all numbers of epochs are the same training.
     epochs = settings.epochs[:1] if settings.steps else settings.epochs
-    axes = {"epochs": epochs, "weight_decay": settings.weight_decay}
-    return {name: values for name, values in axes.items() if len(values) != 1}
-
-
-def load_pretrained(settings: TunedSettings, step: int | None = None, seed: int = 0):
-    """The encoder, long enough, of a step or of the end, and its tokenizer.
-
-    Args:
-        settings: of the recipe.
-        step: of a run's checkpoints; `None` for the end.
-        seed: for the rows of an extended table.
-    """
-    with named_as(path="pretrained", step="pretrained"):
-        return tfeff.tasks.load_pretrained(
-            settings.pretrained if step is None else f"{settings.pretrained}@{step}",
-            sequence_length=settings.sequence_length,
-            dropout=settings.dropout,
-            attention_dropout=settings.attention_dropout,
-            dtype=settings.dtype,
-            seed=seed,
-            swap_positions=settings.swap_positions,
-        )
+    for name, values in ("epochs", epochs), ("weight_decay", settings.weight_decay):
+        if len(values) != 1:
+            axes[name] = values
+    return tfeff.training.Grid(run.path("cells"), axes, settings.seeds, metric)
 
 
 def check_lora(settings: TunedSettings, encoder: tfeff.encoders.Encoder) -> None:
@@ -119,106 +106,123 @@ def load_best(
     return model
 
 
-def train_cell(
-    settings: TunedSettings,
-    strategy: tf.distribute.Strategy,
-    folder: str,
-    make_model: Callable[[], keras.Model],
-    make_batches: Callable[[int, int], tf.data.Dataset],
-    evaluate: Callable[[keras.Model], dict[str, float]],
-    metric: str,
-    *,
-    baseline: dict,
-    num_examples: int,
-    sequence_length: int,
-    learning_rate: float,
-    batch_size: int,
-    seed: int,
-    callbacks: Callbacks,
-    pretrained_step: int | None = None,
-    **others: float,
-) -> dict[str, float]:
-    """Trains one model of a grid, saves it at its best, returns its metrics.
+@dataclasses.dataclass(frozen=True)
+class Tuning:
+    """How the cells of a grid are trained.
 
-    Args:
+    Attributes:
         settings: of the recipe.
         strategy: where to train.
-        folder: the cell's folder, for `dev_metrics.csv` and `model.keras`.
-        make_model: makes the model, not compiled, in the strategy's scope.
-        make_batches: called with the number of examples in a step, and a seed.
-        evaluate: as for `tfeff.training.KeepBest`.
+        callbacks: those of every training.
         metric: the name of the metric that tells the best.
         baseline: as of `make_baseline`, to print beside the metrics.
         num_examples: how many there are to train on.
         sequence_length: tokens of an example.
-        learning_rate, batch_size, seed: of the cell.
-        callbacks: those of every training.
-        pretrained_step: of the cell, if the grid has the run's steps.
-        **others: `epochs` and `weight_decay` of the cell, if the grid has several.
+        make_model: called with a seed, and the step of pretraining if the grid has
+            several; makes the model, not compiled, in the strategy's scope.
+        make_batches: called with the number of examples in a step, and a seed.
+        evaluate: as for `tfeff.training.KeepBest`.
     """
-    cell: dict[str, float] = {
-        "learning_rate": learning_rate,
-        "batch_size": batch_size,
-        "seed": seed,
-        **others,
-    }
-    if pretrained_step is not None:
-        print(f"pretrained for {pretrained_step:,} steps")
-        cell["pretrained_step"] = pretrained_step
-    told = (f", {name.replace('_', ' ')} {value:g}" for name, value in others.items())
-    print(
-        f"learning rate {learning_rate:g}, batch size {batch_size}, seed {seed}"
-        + "".join(told)
-    )
-    keras.utils.set_random_seed(seed)
-    in_step = examples_in_step(settings, batch_size, strategy)
-    epochs = others.get("epochs", settings.epochs[0])
-    steps = settings.num_steps(num_examples, in_step, epochs)
-    with (
-        callbacks.of_training(
-            folder,
-            {**settings.config(), **cell},
-            # The folder is made anew where a killed training begins again.
-            id_file=f"{folder}.wandb_id.txt",
-        ) as own,
-        strategy.scope(),
-    ):
-        model = make_model()
-        if settings.lora_rank is not None:
-            model.encoder.enable_lora(settings.lora_rank)
-        model.compile(
-            make_optimizer(
-                settings,
-                learning_rate,
-                steps,
-                weight_decay=others.get("weight_decay", settings.weight_decay[0]),
-                layer_decay=settings.layer_decay,
-                **settings.adam(),
-            ),
-            accumulation_steps=settings.accumulation_steps,
+
+    settings: TunedSettings
+    strategy: tf.distribute.Strategy
+    callbacks: Callbacks
+    metric: str
+    baseline: dict
+    num_examples: int
+    sequence_length: int
+    make_model: Callable[[int, int | None], keras.Model]
+    make_batches: Callable[[int, int], tf.data.Dataset]
+    evaluate: Callable[[keras.Model], dict[str, float]]
+
+    def train(
+        self,
+        folder: str,
+        *,
+        learning_rate: float,
+        batch_size: int,
+        seed: int,
+        pretrained_step: int | None = None,
+        **others: float,
+    ) -> dict[str, float]:
+        """Trains one model, saves it at its best, returns its metrics.
+
+        Args:
+            folder: the cell's folder, for `dev_metrics.csv` and `model.keras`.
+            learning_rate, batch_size, seed: of the cell.
+            pretrained_step: of the cell, if the grid has the run's steps.
+            **others: `epochs` and `weight_decay` of the cell, if the grid has several.
+        """
+        settings = self.settings
+        cell: dict[str, float] = {
+            "learning_rate": learning_rate,
+            "batch_size": batch_size,
+            "seed": seed,
+            **others,
+        }
+        if pretrained_step is not None:
+            print(f"pretrained for {pretrained_step:,} steps")
+            cell["pretrained_step"] = pretrained_step
+        told = (
+            f", {name.replace('_', ' ')} {value:g}" for name, value in others.items()
         )
-        best = tfeff.training.KeepBest(
-            evaluate, metric, settings.eval_every, folder, settings.patience
+        print(
+            f"learning rate {learning_rate:g}, batch size {batch_size}, seed {seed}"
+            + "".join(told)
         )
-        model.fit(
-            make_batches(in_step, seed),
-            steps_per_epoch=steps,
-            shuffle=False,  # The data set does it.
-            verbose=0,
-            callbacks=[
-                best,
-                *own,
-                tfeff.training.TrainingProgress(
-                    steps, steps, in_step * sequence_length
+        keras.utils.set_random_seed(seed)
+        in_step = examples_in_step(settings, batch_size, self.strategy)
+        epochs = others.get("epochs", settings.epochs[0])
+        steps = settings.num_steps(self.num_examples, in_step, epochs)
+        with (
+            self.callbacks.of_training(
+                folder,
+                {**settings.config(), **cell},
+                # The folder is made anew where a killed training begins again.
+                id_file=f"{folder}.wandb_id.txt",
+            ) as own,
+            self.strategy.scope(),
+        ):
+            model = self.make_model(seed, pretrained_step)
+            if settings.lora_rank is not None:
+                model.encoder.enable_lora(settings.lora_rank)
+            model.compile(
+                make_optimizer(
+                    settings,
+                    learning_rate,
+                    steps,
+                    weight_decay=others.get("weight_decay", settings.weight_decay[0]),
+                    layer_decay=settings.layer_decay,
+                    **settings.adam(),
                 ),
-            ],
-        )
-    if settings.save_lora:
-        tfeff.tasks.save_lora(model, os.path.join(folder, LORA))
-    model = tfeff.encoders.merge_lora(model)
-    tfeff.training.save_checkpoint(model, os.path.join(folder, MODEL))
-    report(best, metric, steps, baseline)
-    return best.best
+                accumulation_steps=settings.accumulation_steps,
+            )
+            best = tfeff.training.KeepBest(
+                self.evaluate,
+                self.metric,
+                settings.eval_every,
+                folder,
+                settings.patience,
+            )
+            model.fit(
+                self.make_batches(in_step, seed),
+                steps_per_epoch=steps,
+                shuffle=False,  # The data set does it.
+                verbose=0,
+                callbacks=[
+                    best,
+                    *own,
+                    tfeff.training.TrainingProgress(
+                        steps, steps, in_step * self.sequence_length
+                    ),
+                ],
+            )
+        if settings.save_lora:
+            tfeff.tasks.save_lora(model, os.path.join(folder, LORA))
+        model = tfeff.encoders.merge_lora(model)
+        tfeff.training.save_checkpoint(model, os.path.join(folder, MODEL))
+        report(best, self.metric, steps, self.baseline)
+        return best.best
 
 
 def report(
