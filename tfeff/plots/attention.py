@@ -70,7 +70,7 @@ def draw_average(
     length: int,
     layer: int | None = None,
 ) -> None:
-    """`average_attention` from its numbers."""
+    """`average_attention` of maps that are computed already."""
     mean = maps.mean()
     length = min(length, len(maps.pairs))
     reach = slice(len(maps.pairs) - length, len(maps.pairs) + length - 1)
@@ -139,7 +139,7 @@ def diagonal_concentration(
 def draw_concentration(
     maps: AttentionMaps, path: str | os.PathLike, distance: int
 ) -> None:
-    """`diagonal_concentration` from its numbers."""
+    """`diagonal_concentration` of maps that are computed already."""
     layers = maps.concentration(distance)
     (together,) = maps.over_layers().concentration(distance)
     with figure_axes(path) as (axes,):

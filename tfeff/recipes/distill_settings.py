@@ -86,7 +86,11 @@ class DistillSettings(RunSettings):
         None,
         choices=["scores", "probabilities", "none"],
     )
-    reduction: str = setting("Over positions.", "mean", choices=["mean", "sum_squares"])
+    reduction: str = setting(
+        "How losses are reduced over positions.",
+        "mean",
+        choices=["mean", "sum_squares"],
+    )
     layer_weights: tuple[float, ...] | None = setting(
         "Weights of the embedding, of each layer of the student, and of the "
         "predictions; default: 1 each.",

@@ -48,9 +48,8 @@ class Options:
     Attributes:
         help: one sentence about it; it says what the default does where that is `None`.
         choices: all values that a string may have.
-        minimum, maximum: the bounds of a number, or of each number of a tuple; they
-            are within.
-        above, below: bounds of a float that are not within.
+        minimum, maximum: inclusive bounds of a number, or of each number of a tuple.
+        above, below: exclusive bounds of a float.
         fixed: whether a run keeps it: part of `config.json`, and not to be changed
             where the run goes on.
         positional: whether the command line takes it without the flag's name.

@@ -21,7 +21,7 @@ from tfeff.storage.threads import in_threads
 from tfeff.utils.files import atomic_file, temporary_folder
 
 _ATTEMPTS = 5
-# A size that no copy has: some web servers tell none, and the file is fetched anew.
+# Stands for the size that some web servers do not tell: the file is fetched each time.
 _UNTOLD = -1
 # What fsspec's file systems tell of a file that is another one if it was replaced.
 _VERSION = (

@@ -1,4 +1,4 @@
-"""What a worker that is not the chief has of a run directory at a URL."""
+"""The copy of a run directory at a URL that workers other than the chief have."""
 
 import os
 from collections.abc import Iterable

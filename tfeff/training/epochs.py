@@ -1,4 +1,4 @@
-"""Epochs that end within, and that another start goes on with."""
+"""Stops a training within an epoch, and resumes it there."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

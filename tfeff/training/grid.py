@@ -300,7 +300,7 @@ def _cell_text(mean, deviation):
 
 
 def _digits(value):
-    """How a number of its size is printed, and a deviation beside it."""
+    """The format of a number of this size, and of a deviation beside it."""
     if abs(value) >= 1e4:
         return ".1f"
     return ".4f" if abs(value) >= 1e-3 or value == 0 else ".4g"

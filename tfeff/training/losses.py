@@ -9,7 +9,7 @@ from tfeff.ops.ids import check_integers, check_known, check_range, exact_tensor
 from tfeff.training.replicas import sum_over_replicas
 from tfeff.utils.types import DType, Tensor
 
-# What gives targets of floats.
+# The commonest cause of targets that are floats.
 _OF_RATINGS = (
     ": labels of `TextExamples` without `label_names` are ratings. Give `label_names`, "
     "or use a `Regressor`"

@@ -28,7 +28,7 @@ class RunLock:
         directory: a folder that exists.
 
     Attributes:
-        users: how many have it in this process.
+        users: how often it is open in this process.
         is_new: whether the first of them found no file in the directory.
         made: folders that are removed after the last use, inner ones first, if empty.
         at_end: what is done when the last use ends, before it gives the lock back.

@@ -1,4 +1,4 @@
-"""What needs TensorFlow as Keras' backend says so, before it does anything."""
+"""Refuses Keras' backends other than TensorFlow, before any work."""
 
 import keras
 

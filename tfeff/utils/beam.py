@@ -1,4 +1,4 @@
-"""Apache Beam: its flags, checked before any work, and pipelines that end by name."""
+"""Apache Beam: flags are checked before any work, and failures are named."""
 
 import contextlib
 import importlib

@@ -184,7 +184,7 @@ def check_mapping(name: str, value: Any, what: str) -> Mapping:
 
 
 def check_json(name: str, value: Any) -> dict[str, Any]:
-    """Returns what JSON makes of a mapping, else raises with the first that is none."""
+    """Returns a mapping as JSON reads it again; names the first value that is none."""
     made: dict[str, Any] = {}
     for key, part in check_mapping(name, value, "names to JSON values").items():
         try:

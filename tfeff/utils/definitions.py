@@ -1,4 +1,4 @@
-"""Registries by name, where a definition takes the place of itself.
+"""Registries by name, where a definition that is run again replaces its earlier self.
 
 A cell of a notebook that is run again makes new objects of the same definitions.
 """

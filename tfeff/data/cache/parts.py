@@ -93,7 +93,7 @@ _ROWS_AT_ONCE = 256
 
 
 class _Numbers:
-    """Numbers of records by the index of their example, which may not fall."""
+    """Numbers of records by their examples' indices, asked for in ascending order."""
 
     def __init__(self, sizes, seed, first, repeat):
         self._arrays = record_numbers(sizes, seed=seed, first=first, repeat=repeat)
