@@ -302,7 +302,7 @@ def _file_system(name, url, scheme):
 
 
 def _without_cache(url):
-    """The path, and its file system without a cache of what other processes may change."""
+    """The path, and its file system without a cache of what others may change."""
     try:
         return fsspec.core.url_to_fs(url, use_listings_cache=False)
     except TypeError:  # As that of sftp://, which has no cache and no such option.
