@@ -187,6 +187,7 @@ def test_arrays_beyond_int32_on_jax():
 
 LOSS = """
 import jax, numpy as np
+import tfeff
 from tfeff.training.losses import GlobalMeanCrossentropy
 
 loss = GlobalMeanCrossentropy()
@@ -197,6 +198,19 @@ for wrong in (3, -1):
     assert np.isnan(compiled(np.array([[0, wrong]])))
 column = jax.jit(lambda targets: loss(targets, logits[0]))
 assert abs(float(column(np.array([[0], [2]]))) - np.log(3)) < 1e-6
+
+encoder = tfeff.encoders.build(
+    "bert_tiny", vocabulary_size=20, num_layers=1, max_sequence_length=4
+)
+model = tfeff.tasks.Classifier(encoder, num_classes=3)
+model.compile("sgd")
+inputs = {name: np.ones((4, 4), "int32") for name in encoder.input}
+for labels, is_nan in (([0, 1, 2, 0], False), ([0, 1, 2, 7], True)):
+    labels = np.array(labels)
+    told = model.evaluate(inputs, labels, batch_size=4, verbose=0, return_dict=True)
+    assert np.isnan(told["loss"]) == is_nan, told
+    history = model.fit(inputs, labels, batch_size=4, verbose=0).history
+    assert np.isnan(history["loss"]).all() == is_nan, history
 """
 
 

@@ -36,14 +36,15 @@ def test_notebooks_are_stored_without_outputs(notebook):
 def test_notebooks_write_into_folders_of_their_own(notebook):
     """Jupyter runs all of them in one folder."""
     writers = ("build_cache", "convert", "save_pretrained", "save_version")
-    writers += ("to_huggingface",)
+    writers += ("to_huggingface", "save", "makedirs")
     own = f"{Path(notebook).stem}/"
     for node in ast.walk(ast.parse("\n".join(code(notebook)))):
         is_call = isinstance(node, ast.Call)
         if is_call and ast.unparse(node.func).rpartition(".")[2] in writers:
             for argument in node.args:
                 text = ast.unparse(argument).lstrip("f")
-                assert text[0] not in "'\"" or text[1:].startswith(own), text
+                inside = f"{text[1:-1]}/".startswith(own)
+                assert text[0] not in "'\"" or inside, text
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS)

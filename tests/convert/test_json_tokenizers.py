@@ -149,9 +149,10 @@ def test_merges_txt_of_which_transformers_leave_out_a_rule(tmp_path):
     vocabulary = {piece: index for index, piece in enumerate(pieces)}
     (tmp_path / "vocab.json").write_text(json.dumps(vocabulary))
     named = tmp_path / "other.json"  # A vocabulary has the piece "model", too.
-    named.write_text(json.dumps(vocabulary | {"model": len(pieces)}))
-    with pytest.raises(ValueError, match="is called 'vocab.json', beside 'merges.txt'"):
-        make_tokenizer_of_file(str(named))
+    named.write_text(json.dumps(vocabulary | {"model": len(pieces), "class_name": 99}))
+    for load in (make_tokenizer_of_file, tfeff.convert.load_tokenizer):
+        with pytest.raises(ValueError, match="is called 'vocab.json', beside 'merges"):
+            load(str(named))
     rules = "l o\nlo w"
     (tmp_path / "merges.txt").write_text(f"#version: 0.2\n{rules}\n")
     tokenizer = make_tokenizer(str(tmp_path), "roberta")

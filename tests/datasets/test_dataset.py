@@ -176,6 +176,8 @@ def test_new_files_whose_names_begin_with_test(tmp_path):
     message = "must hold Weather/test_newer.tsv.*, whose folder Weather has test_new.t"
     with pytest.raises(ValueError, match=message):
         weather().read("test_newer", tmp_path)
+    with pytest.raises(ValueError, match="hold quiz.json. .*, which has .*, new.json"):
+        quiz.read("dev", tmp_path)
     with pytest.raises(ValueError, match=r"`split` must be one of \['dev'\]"):
         quiz.read("test_new", tmp_path)
     # Readers of one's own are asked for their splits alone.

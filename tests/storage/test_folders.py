@@ -396,6 +396,8 @@ def test_what_a_probe_has_left_makes_no_folder(store, monkeypatch):
     write(remote(store), {"a.txt": "one"})
     assert there.is_folder()
     assert not place.Place("path", f"{URL}/a.txt").is_folder()
+    os.makedirs(remote(store) / "empty")  # As an empty bucket.
+    assert place.Place("path", f"{URL}/empty").is_folder()
 
 
 def test_a_write_that_fails_leaves_nothing(tmp_path, monkeypatch):

@@ -106,7 +106,7 @@ def _load_file(path):
     if not os.path.getsize(path):
         raise ValueError(f"`source` must be {_CHOICES}. Received: {path!r} is empty")
     is_json = read_bytes(path, 1) == b"{"
-    if is_json and "class_name" in read_json(path):  # It is Keras' file.
+    if is_json and _is_keras_file(path):
         is_preset = os.path.isdir(os.path.join(folder, "assets"))
         return load_preset_tokenizer(folder) if is_preset else data.load_tokenizer(path)
     if name in _FILES:
@@ -116,25 +116,27 @@ def _load_file(path):
     return data.load_tokenizer(path)
 
 
-def _load_folder(path):
-    if has_run_tokenizer(path):
-        return load_run_tokenizer(path)
-    folder = module_folder(preset_folder(path))
+def _load_folder(source):
+    if has_run_tokenizer(source):
+        return load_run_tokenizer(source)
+    folder = module_folder(preset_folder(source))
     files = sorted(os.listdir(folder))
-    if "tokenizer.json" in files and _is_of_keras(folder):
+    path = os.path.join(folder, "tokenizer.json")
+    if os.path.exists(path) and _is_keras_file(path):
         return load_preset_tokenizer(folder)
     found = [name for name in _FILES if name in files]
     if not found:
         shown = ", ".join(files[:9]) + (", …" if len(files) > 9 else "")
         raise ValueError(
-            f"`source` must be {_CHOICES}. Received: source={path!r}, a folder without "
-            f"a tokenizer, which holds {shown or 'nothing'}"
+            f"`source` must be {_CHOICES}. Received: source={source!r}, a folder "
+            f"without a tokenizer, which holds {shown or 'nothing'}"
         )
     return make_tokenizer(folder, _family(folder, found))
 
 
-def _is_of_keras(folder):
-    return "class_name" in read_json(os.path.join(folder, "tokenizer.json"))
+def _is_keras_file(path):
+    # A vocabulary may have a token of this name, whose id is a number.
+    return isinstance(read_json(path).get("class_name"), str)
 
 
 def _family(folder, files):

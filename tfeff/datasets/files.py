@@ -30,7 +30,8 @@ def first_file(folder: str, *names: str) -> str:
         advice = f". {table} must be written anew with tabs, {AS_BY_PANDAS}."
     elif os.path.isdir(parent) and (there := sorted(os.listdir(parent))):
         within = os.path.relpath(parent, folder)
-        advice = f", whose folder {within} has {', '.join(there[:9])}"
+        which = "which" if within == "." else f"whose folder {within}"
+        advice = f", {which} has {', '.join(there[:9])}"
     raise ValueError(
         f"`folder` must hold {' or '.join(names)}. Received: {folder!r}{advice}"
     )

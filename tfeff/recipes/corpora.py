@@ -82,8 +82,7 @@ def _load(name):
         import datasets
     except ImportError as error:
         raise ValueError(
-            f"`corpus` needs Hugging Face's data sets for hf:{name}: "
-            "pip install datasets"
+            f"`name` needs Hugging Face's data sets for hf:{name}: pip install datasets"
         ) from error
     try:
         if os.path.isdir(name):
@@ -94,7 +93,7 @@ def _load(name):
         )
     except Exception as error:  # Errors of many libraries.
         raise ValueError(
-            "`corpus` must name a data set with a training split, or a folder of "
+            "`name` must name a data set with a training split, or a folder of "
             f"`save_to_disk`. Received: hf:{name}: {error}"
         ) from error
 

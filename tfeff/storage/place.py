@@ -181,7 +181,7 @@ class Place:
             return False
         # Of a probe, which a kill left, object stores tell a folder.
         names = self.files() if self.scheme in _FLAT else None
-        return names is None or not all(name.startswith(SCRATCH) for name in names)
+        return not names or not all(name.startswith(SCRATCH) for name in names)
 
     def age(self, name: str) -> float:
         """Seconds since a file was written, by the storage's own clock."""

@@ -49,7 +49,8 @@ def make_strategy(name: str = "default", tpu: str = "") -> tf.distribute.Strateg
             f"tpu={tpu!r}, name={name!r}"
         )
     check_tensorflow("`make_strategy`")
-    _tell_of_idle_gpus()
+    if name != "tpu":
+        _tell_of_idle_gpus()
     if name == "default":
         return tf.distribute.get_strategy()
     if name == "mirrored":

@@ -60,6 +60,16 @@ class GlobalMean(keras.losses.Loss):
         return {"name": self.name, "dtype": self.dtype}
 
 
+def cross_entropies(y_true: Tensor, y_pred: Tensor) -> Tensor:
+    """The cross-entropy of each target, -log softmax(z)[y], of logits `[..., V]`."""
+    losses = ops.sparse_categorical_crossentropy(y_true, y_pred, from_logits=True)
+    if keras.backend.backend() == "jax":  # Of what is no class, Keras' own would be 0.
+        is_class = (y_true >= 0) & (y_true < ops.shape(y_pred)[-1])
+        is_class = ops.reshape(is_class, ops.shape(losses))  # Of a column, too.
+        losses = ops.where(is_class, losses, float("nan"))
+    return losses
+
+
 @keras.saving.register_keras_serializable(package="tfeff")
 class GlobalMeanCrossentropy(GlobalMean):
     """Cross-entropy averaged over every weighted target of the global batch.
@@ -105,12 +115,7 @@ class GlobalMeanCrossentropy(GlobalMean):
         check_integers("y_true", y_true, _OF_RATINGS)
         if y_pred.shape[-1] is not None:
             check_range("y_true", y_true, 0, y_pred.shape[-1] - 1)
-        loss = ops.sparse_categorical_crossentropy(y_true, y_pred, from_logits=True)
-        if keras.backend.backend() == "jax":  # Keras' own would be 0 there.
-            is_class = (y_true >= 0) & (y_true < ops.shape(y_pred)[-1])
-            is_class = ops.reshape(is_class, ops.shape(loss))  # Of a column, too.
-            loss = ops.where(is_class, loss, float("nan"))
-        return loss
+        return cross_entropies(y_true, y_pred)
 
 
 @keras.saving.register_keras_serializable(package="tfeff")

@@ -7,7 +7,8 @@ its rows' mean weights: a target counts less in a wider batch.
 import keras
 from keras import ops
 
-from tfeff.training.losses import target_weights
+from tfeff.training.losses import cross_entropies, target_weights
+from tfeff.utils.types import DType
 
 
 class OverTargets:
@@ -23,8 +24,19 @@ class OverTargets:
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class SparseCrossEntropy(OverTargets, keras.metrics.SparseCategoricalCrossentropy):
-    """`keras.metrics.SparseCategoricalCrossentropy` over all targets."""
+class SparseCrossEntropy(OverTargets, keras.metrics.MeanMetricWrapper):
+    """`keras.metrics.SparseCategoricalCrossentropy` of logits, over all targets."""
+
+    def __init__(self, name: str, dtype: DType | None = None):
+        super().__init__(cross_entropies, name, dtype)
+        self._direction = "down"
+
+    def get_config(self):
+        return {"name": self.name, "dtype": self.dtype}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(config["name"], config["dtype"])  # Earlier versions saved more.
 
 
 @keras.saving.register_keras_serializable(package="tfeff")

@@ -60,7 +60,8 @@ def text_files(patterns: str | os.PathLike | Sequence[str | os.PathLike]) -> Cor
                 "`patterns` must match text files. JSON Lines (.jsonl) and Parquet "
                 "files (.parquet) are read by `tfeff.data.json_lines` and `parquet`, "
                 "and by the commands where names and globs end so, with the text in "
-                "`text_field`; labelled texts by `tfeff.datasets.tsv_dataset`. "
+                "`text_field`; labelled texts by `tfeff.datasets.tsv_dataset`. Give a "
+                "file whose lines are text the ending .txt. "
                 f"Received: {path}, whose lines are no text"
             )
     return Corpus(
@@ -117,7 +118,8 @@ def tfds(
 
     Raises:
         ImportError: if `tensorflow-datasets` is not installed.
-        ValueError: if the split or the feature does not exist, or is not text.
+        ValueError: if the data set, the split or the feature does not exist, the
+            feature is not text, or the data set cannot be downloaded.
 
     Example:
     ```python
@@ -197,8 +199,10 @@ def split(
         The pair (training, validation) of re-iterables of `str`.
 
     Raises:
-        ValueError: if `validation_fraction` is not in (0, 1).
-        TypeError: if `documents` cannot be read more than once.
+        ValueError: if `validation_fraction` is not in (0, 1); when a part is read, if a
+            document has half a character (a lone surrogate).
+        TypeError: if `documents` cannot be read more than once; when a part is read, if
+            a document is no string.
 
     Example:
     ```python
