@@ -245,7 +245,7 @@ def test_one_text_at_a_time_is_as_in_a_batch(exported):
     "signature, name, shape",
     [
         ("sentence_embeddings", "embeddings", (0, 16)),
-        ("token_embeddings", "embeddings", (0, 0, 16)),
+        ("token_embeddings", "embeddings", (0, 1, 16)),  # As `padded_inputs` says.
         ("fill_mask", "fillings", (0, 0, 7)),
     ],
 )

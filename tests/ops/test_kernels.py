@@ -58,9 +58,10 @@ def attend_in_blocks(query, mask, rows, key, value, size):
 
 def parted(rows, scores):
     """Rows `[t + W, n]` of near keys, and one part of all keys on either side."""
-    keys, parts = keras.ops.shape(scores)[-1], rows.shape[-1]
+    (queries, keys), parts = keras.ops.shape(scores)[-2:], rows.shape[-1]
     left, right = (keras.ops.one_hot([part], parts, dtype=rows.dtype) for part in OUTER)
-    return NearFar(rows, left, right, keras.ops.cast(keys // 4, "int32"), keys)
+    first = keras.ops.cast(keys // 4, "int32")
+    return NearFar(rows, left, right, first, keys, keras.ops.shape(rows)[0] - queries)
 
 
 def near_far_scores(function):

@@ -59,7 +59,7 @@ class Format:
         return {}
 
     def pretraining_heads(self, encoder) -> dict[str, Head]:
-        """The heads that pretrained models may have; others than `heads` are passed."""
+        """The heads that pretrained models may have; all others are skipped."""
         raise NotImplementedError
 
     def head_settings(self, encoder) -> dict:

@@ -20,7 +20,7 @@ _KINDS = {
     "SpanQA": ("QuestionAnswering", "QuestionAnsweringSimple"),
     "MultipleChoice": ("MultipleChoice",),
 }
-# Heads that Hugging Face's classes have in the model without a head.
+# Prefixes of tensors of heads that Hugging Face stores in the base model.
 _INNER = ("pooler.", "mask_emb")
 
 

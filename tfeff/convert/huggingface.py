@@ -20,6 +20,7 @@ from tfeff.convert.head_writing import WrittenHeads, write_heads
 from tfeff.convert.tokenizer_writing import tokenizer_files
 from tfeff.data.text.tokenizers import check_tokenizer
 from tfeff.encoders import Encoder
+from tfeff.encoders.adapters import adapted_layers
 from tfeff.encoders.preset_files import is_weights_file, preset_folder
 from tfeff.encoders.preset_heads import head_names, read_head, read_task
 from tfeff.objectives.objective import Objective
@@ -292,11 +293,11 @@ def _check_layers(encoder):
                 f"Received: quantization_mode={layer.quantization_mode!r} in the "
                 f"layer {layer.path}"
             )
-        if getattr(layer, "lora_enabled", False):
-            raise ValueError(
-                "`source` must have no LoRA adapters: save it and load it again, which "
-                f"merges them. Received: an adapter on the layer {layer.path}"
-            )
+    for layer in adapted_layers(encoder):
+        raise ValueError(
+            "`source` must have no LoRA adapters, which `tfeff.encoders.merge_lora` "
+            f"merges. Received: an adapter on the layer {layer.path}"
+        )
     for variable in encoder.weights:
         if variable.dtype != "float32":
             raise ValueError(

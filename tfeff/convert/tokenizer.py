@@ -95,14 +95,14 @@ def make_tokenizer(
         family, tokenizer = _make_from_json(file, config, model)
     elif family == "bert":
         settings = config
-        if is_json and _file_counts(config, model, family):
+        if is_json and _json_takes_precedence(config, model, family):
             settings = _word_piece_settings(TokenizerJson.find(directory), config, True)
         tokenizer = _word_piece(path, _lines(path), settings, _composes(directory))
     elif family == "roberta":
         file, counts, space = TokenizerJson.find(directory), False, False
         if file is not None:
             settings = file.byte_pair_settings()
-            counts = _file_counts(config, model, family)
+            counts = _json_takes_precedence(config, model, family)
             space = counts and settings["add_prefix_space"]
         space = _prefix_space(config, space, counts)
         tokenizer = _byte_pairs(path, space, compared=file is not None)
@@ -199,8 +199,8 @@ def _class_name(config, model):
     return config.get("tokenizer_class", None) or model.get("tokenizer_class", None)
 
 
-def _file_counts(config, model, family):
-    """Whether tokenizer.json counts, whatever tokenizer_config.json says.
+def _json_takes_precedence(config, model, family):
+    """Whether tokenizer.json takes precedence over tokenizer_config.json.
 
     It does where Hugging Face finds no class, by its name or by the model's type, or
     the class of any tokenizer.json. The class of version 4 reads one setting, that of
@@ -218,7 +218,7 @@ def _check_defaults(path, is_alone, family, tokenizer, config, model):
     The class takes its own default, whatever tokenizer.json says, unless that file
     counts. For a vocabulary alone, of which only the capitals tell, there is a warning.
     """
-    if _file_counts(config, model, family):
+    if _json_takes_precedence(config, model, family):
         return
     for setting, attribute, default in _DEFAULTS.get(family, ()):
         theirs, ours = config.get(setting, default), getattr(tokenizer, attribute)
@@ -240,7 +240,7 @@ def _check_defaults(path, is_alone, family, tokenizer, config, model):
 def _make_from_json(file, config, model):
     """The family and the tokenizer that tokenizer.json alone describes."""
     path, family = file.path, file.family
-    counts = _file_counts(config, model, family)
+    counts = _json_takes_precedence(config, model, family)
     if family == "bert":
         settings = _word_piece_settings(file, config, counts)
         compose, _ = composing(file.values["normalizer"])

@@ -44,7 +44,7 @@ def merge_lora(model: keras.Model) -> keras.Model:
         W' = W + s A B        A [in, rank], B [rank, out], s = alpha / rank
 
     in the precision of the weights. Its outputs are those of the model, but for
-    rounding. Checkpoints, quantization and training of all weights take such a model.
+    rounding. Such a model can be checkpointed, quantized and trained as a whole.
 
     Args:
         model: a `tfeff.encoders.Encoder`, an objective or a task.

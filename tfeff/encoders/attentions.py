@@ -16,7 +16,7 @@ from tfeff.utils.checks import (
     check_choice,
     check_string,
 )
-from tfeff.utils.definitions import refusal
+from tfeff.utils.definitions import check_complete, refusal
 
 _REGISTRY: dict[str, Callable] = {}
 _OWN: set[str] = set()
@@ -125,18 +125,7 @@ def make_attention(spec: str | dict, settings: dict) -> keras.layers.Layer:
         )
     offered = {key: value for key, value in settings.items() if key in accepted}
     given = {**offered, **arguments}
-    missing = [
-        parameter.name
-        for parameter in inspect.signature(make).parameters.values()
-        if parameter.default is parameter.empty
-        and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-        and parameter.name not in given
-    ]
-    if missing:
-        raise ValueError(
-            f"`attention` {name!r} must have the arguments {missing}, as in "
-            f"{{'name': {name!r}, {missing[0]!r}: …}}. Received: attention={spec!r}"
-        )
+    check_complete("attention", spec, make, given)
     return make(**given)
 
 

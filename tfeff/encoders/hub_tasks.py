@@ -15,12 +15,12 @@ from tfeff.encoders.layer_states import layer_states, make_with_states
 from tfeff.encoders.preset_files import add_digests, check_beside, check_no_heads
 from tfeff.encoders.quantization import ChecksBeforeSaving, check_keeps_quantization
 from tfeff.layers.checks import check_activation
-from tfeff.layers.dense import Dense
+from tfeff.layers.dense import bert_dense
 from tfeff.layers.initializer import bert_initializer
 from tfeff.utils.checks import check_integer, check_keywords, check_rate, known_keywords
 from tfeff.utils.types import Activation, Config
 
-# The part of a configuration about what a task has become.
+# The entry of a task's configuration that holds its quantized and frozen layers.
 _STATES = "states"
 # What a preset holds of a task beside its backbone and its tokenizer.
 _TASK_FILES = ("task.json", "task.weights.h5", "preprocessor.json")
@@ -188,13 +188,12 @@ class EncoderTextClassifier(_TextClassifier):
         self.dropout = check_rate("dropout", dropout)
         inputs = backbone.input
         first = backbone(inputs)["sequence_output"][:, 0]
-        arguments = {"kernel_initializer": bert_initializer(), "dtype": dtype}
-        pooler = Dense(
-            backbone.hidden_dim, activation="tanh", name="pooler", **arguments
+        pooler = bert_dense(
+            backbone.hidden_dim, activation="tanh", name="pooler", dtype=dtype
         )
         vector = keras.layers.Dropout(dropout, dtype=dtype)(pooler(first))
-        logits = Dense(
-            self.num_classes, activation=activation, name="logits", **arguments
+        logits = bert_dense(
+            self.num_classes, activation=activation, name="logits", dtype=dtype
         )
         super().__init__(inputs=inputs, outputs=logits(vector), **kwargs)
 

@@ -1,4 +1,4 @@
-"""What layers of a model have become since it was made, in its configuration.
+"""Quantized and frozen layers of a model, as entries of its configuration.
 
 Layers may be quantized, and parts of a model may be frozen. Each model's configuration
 has this of its own layers, and those of models inside it have theirs.

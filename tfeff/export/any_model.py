@@ -95,7 +95,7 @@ def predict_endpoint(
 
 
 def _call_of(model):
-    """The model's call as a function of a dict of all that texts give."""
+    """The model's call as a function of a dict of the encoder's three inputs."""
     inputs = input_structure(model)
     if inputs is not None:
         names = [name for name, _ in _named_inputs(model)]

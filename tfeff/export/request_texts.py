@@ -34,8 +34,8 @@ def require(condition: tf.Tensor, message: str, *values: tf.Tensor) -> tf.Operat
 def checked(x: Any, *checks: tf.Operation) -> Any:
     """`x` once the checks hold, which `require` makes.
 
-    What depends on the result runs later. Unless something does, an operation that
-    cannot bear such a request could come first, and end the process.
+    Operations that use the result run after the checks. Without this dependency
+    TensorFlow may first run an operation that such a request crashes.
     """
     with tf.control_dependencies(checks):
         return tf.identity(x)

@@ -135,8 +135,6 @@ class Tagger(tf.Module):
 
     def _probabilities(self, rows, positions):
         """The probabilities `[W, C]` of the words at these positions of rows."""
-        lengths = tf.cast(rows.row_lengths(), tf.int32)  # There is no second segment.
-        inputs = self.text_encoder.packed_inputs(rows, lengths)
-        logits = self.model(inputs, training=False)
+        logits = self.model(self.text_encoder.inputs(rows), training=False)
         index = tf.stack([row_ids(positions), positions.flat_values], axis=1)
         return tf.nn.softmax(tf.cast(tf.gather_nd(logits, index), tf.float32))

@@ -95,15 +95,7 @@ class TextEncoder(tf.Module):
         return self._framed(joined.merge_dims(1, 2)[:, :-1])
 
     def _framed(self, tokens: tf.RaggedTensor) -> tf.RaggedTensor:
-        rows = tokens.nrows(out_type=tf.int32)
-        return tf.concat(
-            [
-                tf.fill([rows, 1], self.tokenizer.cls_token_id),
-                tokens[:, : self.sequence_length - 2],
-                tf.fill([rows, 1], self.tokenizer.sep_token_id),
-            ],
-            axis=1,
-        )
+        return pack(tokens, None, self.tokenizer, self.sequence_length)[0]
 
     def width(self, ids: tf.RaggedTensor) -> tf.Tensor | int:
         """The tokens of each of these rows once they are padded."""
@@ -111,16 +103,8 @@ class TextEncoder(tf.Module):
 
     def inputs(self, ids: tf.RaggedTensor) -> dict[str, tf.Tensor]:
         """The encoder's inputs, int32 tensors `[B, T]`."""
-        token_ids = ids.to_tensor(
-            self.tokenizer.pad_token_id, shape=[None, self.padded_length]
-        )
-        return {
-            "token_ids": token_ids,
-            "segment_ids": tf.zeros_like(token_ids),
-            "padding_mask": tf.sequence_mask(
-                ids.row_lengths(), tf.shape(token_ids)[1], dtype=tf.int32
-            ),
-        }
+        lengths = tf.cast(ids.row_lengths(), tf.int32)  # There is no second segment.
+        return self.packed_inputs(ids, lengths)
 
     def packed_inputs(
         self, rows: tf.RaggedTensor, starts: tf.Tensor
@@ -142,7 +126,7 @@ class TextEncoder(tf.Module):
 
 
 def text_function(answer, text_encoder: TextEncoder, pairs: bool):
-    """Makes a function of texts `[B]`, or of pairs, of one of what `pack` returns."""
+    """Turns `answer`, of packed rows, into a function of texts `[B]` or of pairs."""
     tokenizer, length = text_encoder.tokenizer, text_encoder.sequence_length
 
     def from_text(text):

@@ -273,11 +273,3 @@ def visible_keys(padding_mask, hidden, mask=None):
     if padding_mask is None:
         return None
     return ops.cast(check_padding_mask(padding_mask, hidden), "bool")
-
-
-def zero_padding(x, visible):
-    """`x` `[B, T, …]` with zeros where `visible` `[B, T]`, unless `None`, is false."""
-    if visible is None:
-        return x
-    visible = ops.expand_dims(visible, tuple(range(2, len(x.shape))))
-    return ops.where(visible, x, 0.0)

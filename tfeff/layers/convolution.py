@@ -14,10 +14,10 @@ from tfeff.layers.checks import (
     check_kernel_size,
     check_return_scores,
     visible_keys,
-    zero_padding,
 )
 from tfeff.layers.initializer import own_initializer
 from tfeff.ops.kernels import masked_softmax
+from tfeff.ops.masking import zeros_outside
 from tfeff.utils.checks import check_bool, check_integer
 
 
@@ -136,7 +136,7 @@ class Convolution(Attention):
             shape = (*ops.shape(values)[:3], self.kernel_size)
             dropped = ops.broadcast_to(kernels, shape)
             dropped = self.dropout_layer(dropped, training=training)
-        values = zero_padding(values, visible)
+        values = zeros_outside(values, visible)
         return functional.dynamic_convolution(values, dropped), kernels
 
     def get_config(self):

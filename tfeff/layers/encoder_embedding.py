@@ -10,8 +10,8 @@ from tfeff.layers.dense import Dense
 from tfeff.layers.dropout import Dropout
 from tfeff.layers.initializer import own_initializer
 from tfeff.layers.layer import Layer
-from tfeff.ops.ids import rows_of, zeros_outside
-from tfeff.ops.masking import all_true
+from tfeff.ops.ids import rows_of
+from tfeff.ops.masking import all_true, zeros_outside
 from tfeff.utils.checks import (
     check_bool,
     check_choice,

@@ -82,15 +82,10 @@ def active_head_mask(block, layer_index: int | None):
     active = _ACTIVE.get()
     if active is None:
         return None
-    blocks, masks = active
-    indices = [index for index, other in enumerate(blocks) if other is block]
-    if layer_index is None:
-        indices = indices[:1]
-    else:
-        indices = [index for index in indices if index == layer_index]
-    # Blocks of other encoders have no mask.
-    mask = masks[indices[0]] if indices else None
-    return None if mask is None else ops.convert_to_tensor(mask)
+    for index, (other, mask) in enumerate(zip(*active)):
+        if other is block and layer_index in (None, index):
+            return None if mask is None else ops.convert_to_tensor(mask)
+    return None  # Blocks of other encoders have no mask.
 
 
 def _checked(index, attention, mask):

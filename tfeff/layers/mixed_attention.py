@@ -11,12 +11,12 @@ from tfeff.layers.checks import (
     check_divides,
     check_hidden,
     check_kernel_size,
-    zero_padding,
 )
 from tfeff.layers.convolution_heads import DynamicHeads, LightweightHeads
 from tfeff.layers.initializer import own_initializer
 from tfeff.layers.self_attention import SelfAttention
 from tfeff.layers.span_dynamic_conv import SpanDynamicConv1D
+from tfeff.ops.masking import zeros_outside
 from tfeff.utils.checks import check_bool, check_choice, check_integer
 from tfeff.utils.types import Config, Shape, Tensor
 
@@ -172,22 +172,19 @@ class MixedAttention(SelfAttention):
         self, inputs: AttentionInputs, return_scores: bool = False
     ) -> tuple[Tensor, Tensor | None]:
         self.check_can(inputs)
-        inputs = inputs._replace(query=self.query_dense(inputs.query))
-        context, scores = self.attend_heads(inputs, return_scores)
-        context = functional.merge_heads(ops.swapaxes(context, 1, 2))
-        # Convolutions need positions: without them, their context is 0.
-        missing = self.context_dim - context.shape[-1]
-        context = ops.pad(context, ((0, 0), (0, 0), (0, missing)))
-        context = self.mask_heads(context, inputs.head_mask)
-        return self.project_output(context), scores
+        return self.attend_sequence(inputs, return_scores)
 
     def attend_sequence(
         self, inputs: AttentionInputs, return_scores: bool
     ) -> tuple[Tensor, Tensor | None]:
-        query = self.query_dense(inputs.hidden)
+        query = self.query_dense(inputs.query)
         context, scores = self.attend_heads(inputs._replace(query=query), return_scores)
         context = functional.merge_heads(ops.swapaxes(context, 1, 2))
-        if self.convolution_type != "none":
+        if not inputs.positional:
+            # Convolutions need positions: without them, their context is 0.
+            missing = self.context_dim - context.shape[-1]
+            context = ops.pad(context, ((0, 0), (0, 0), (0, missing)))
+        elif self.convolution_type != "none":
             convolved = self._convolution_heads(
                 query, inputs.hidden, inputs.visible, inputs.training
             )
@@ -201,7 +198,7 @@ class MixedAttention(SelfAttention):
             visible = None
         if self.convolution_type != "separable":
             return self.convolution.convolve_heads(query, hidden, visible, training)[0]
-        context = self.convolution(zero_padding(hidden, visible))
+        context = self.convolution(zeros_outside(hidden, visible))
         return functional.split_heads(context, self.reduced_heads)
 
     def get_config(self) -> Config:

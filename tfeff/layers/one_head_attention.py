@@ -1,4 +1,5 @@
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -213,21 +214,16 @@ class OneHeadAttention(Partitioned, ScoredAttention):
     def context(self, queries: Queries, keys: Keys) -> Tensor:
         if not self.values_by_part:
             return super().context(queries, keys)
+        part_values: Callable[..., Tensor] = kernels.part_values
         if self._is_near_and_far(queries):
-            return kernels.near_far_part_values(
-                self.scores(queries, keys),
-                keys.values,
-                self.partition_rows(queries),
-                self.partition_layer.outer_parts,
-                normalizer=self.normalizer,
-                mask=self.mask(queries, keys),
-                keep=self.keep(queries, keys),
-                context=queries.context,
-            )
-        partition = self.partition(queries)
+            outer = self.partition_layer.outer_parts
+            part_values = functools.partial(kernels.near_far_part_values, outer=outer)
+            partition = self.partition_rows(queries)
+        else:
+            partition = self.partition(queries)
         if partition is None:
             return super().context(queries, keys)
-        return kernels.part_values(
+        return part_values(
             self.scores(queries, keys),
             keys.values,
             partition,

@@ -17,7 +17,7 @@ from tfeff.utils.checks import (
     check_integer,
     check_string,
 )
-from tfeff.utils.definitions import refusal
+from tfeff.utils.definitions import check_complete, refusal
 
 # The settings of a layer that functions get if their signatures name them.
 _SETTINGS = "num_parts", "layer_index", "num_layers", "dtype"
@@ -147,7 +147,7 @@ class RegisteredPartition:
         arguments = {"name": spec} if isinstance(spec, str) else dict(spec)
         self._name = check_choice("partition", arguments.pop("name", None), _REGISTRY)
         self._made = _REGISTRY[self._name]
-        _check_arguments(self._made.functions, self._name, arguments)
+        _check_arguments(self._made.functions, spec, self._name, arguments)
         self._dtype = keras.backend.standardize_dtype(dtype)
         self._given = {
             **arguments,
@@ -248,9 +248,9 @@ class RegisteredPartition:
 _CHECKED: dict[tuple, Any] = {}
 
 
-def _check_arguments(functions, name, arguments):
+def _check_arguments(functions, spec, name, arguments):
     """Raises unless the functions take all arguments and need no others."""
-    parameters = list(inspect.signature(functions).parameters.values())[1:]
+    first, *parameters = inspect.signature(functions).parameters.values()
     own = {p.name: p for p in parameters if p.name not in _SETTINGS}
     accepted = [n for n, p in own.items() if p.kind not in _VARIADIC]
     variadic = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
@@ -262,14 +262,7 @@ def _check_arguments(functions, name, arguments):
             f"`partition` {name!r} must have arguments among {accepted}. "
             f"Received: {', '.join(unknown)}"
         )
-    missing = [
-        n for n in accepted if own[n].default is own[n].empty and n not in arguments
-    ]
-    if missing:
-        raise ValueError(
-            f"`partition` {name!r} must have the arguments {missing}, as in "
-            f"{{'name': {name!r}, {missing[0]!r}: …}}. Received: partition={name!r}"
-        )
+    check_complete("partition", spec, functions, {first.name, *_SETTINGS, *arguments})
 
 
 def _call(function, given, *positional):

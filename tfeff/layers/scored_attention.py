@@ -60,8 +60,8 @@ class ScoredAttention(Attention):
     any_mask = True
     can_pool = True
     has_softmax_scores = True
-    # Set while a graph is made for a converter to another format, which knows neither
-    # loops over blocks of unknown number nor empty tensors.
+    # True while the model is exported to LiteRT or ONNX, whose converters support
+    # neither loops of unknown length nor empty tensors.
     is_converted = False
 
     def __init__(self, query_block_size: int | str | None = "auto", **kwargs):
@@ -272,7 +272,7 @@ class ScoredAttention(Attention):
             keys, sides = keys
             first = first_near(queries.positions[0, 0], reach, width, length)
             relative = {
-                name: NearFar(rows, *sides[name], first, length)
+                name: NearFar(rows, *sides[name], first, length, width)
                 for name, rows in relative.items()
             }
             return context_of(queries, relative, keys, context)

@@ -1,7 +1,7 @@
 import keras
 
-from tfeff.layers.checks import zero_padding
 from tfeff.layers.convolution_heads import DynamicHeads
+from tfeff.ops.masking import zeros_outside
 from tfeff.utils.types import Shape, Tensor
 
 
@@ -64,4 +64,4 @@ class SpanDynamicConv1D(DynamicHeads):
 
     def kernel_source(self, query: Tensor, hidden: Tensor, visible: Tensor) -> Tensor:
         """`c ⊙ q`."""
-        return self.span_key(zero_padding(hidden, visible)) * query
+        return self.span_key(zeros_outside(hidden, visible)) * query

@@ -3,7 +3,8 @@
 import keras
 from keras import ops
 
-from tfeff.ops.ids import as_int32, check_range, exact_tensor, zeros_outside
+from tfeff.ops.ids import as_int32, check_range, exact_tensor
+from tfeff.ops.masking import zeros_outside
 from tfeff.utils.types import Tensor
 
 

@@ -132,11 +132,3 @@ def rows_of(name: str, x, count: int):
         return rows, None
     inside = ops.logical_and(rows >= 0, rows < count)
     return ops.where(rows < 0, _LAST, rows), inside
-
-
-def zeros_outside(x, inside):
-    """`x` `[B, T, ...]` with zeros where `inside` `[B, T]`, if given, is false."""
-    if inside is None:
-        return x
-    inside = ops.expand_dims(inside, tuple(range(2, len(x.shape))))
-    return ops.where(inside, x, ops.zeros((), x.dtype))

@@ -11,7 +11,8 @@ from keras import ops
 
 from tfeff.utils.types import Tensor
 
-# The score of masked keys: not -inf, since a row of that would give NaN.
+# The score of masked keys: not -inf, since a row of that would give NaN. Sums of two,
+# and losses of weight 0, are finite, too.
 MASKED = -1e30
 # The smallest square of a norm that rows are divided by.
 SMALLEST_SQUARE = 1e-12
@@ -113,3 +114,11 @@ def l2_sigmoid_and_square(scores, mask):
     # The floor keeps a row without visible keys at 0 / 1e-6, not 0 / 0.
     norm = ops.sqrt(ops.maximum(square, SMALLEST_SQUARE))
     return ops.cast(sigmoid / norm, scores.dtype), square
+
+
+def zeros_outside(x, inside):
+    """`x` `[B, T, ...]` with zeros where `inside` `[B, T]`, if given, is false."""
+    if inside is None:
+        return x
+    inside = ops.expand_dims(inside, tuple(range(2, len(x.shape))))
+    return ops.where(inside, x, ops.zeros((), x.dtype))

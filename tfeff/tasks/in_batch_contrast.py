@@ -4,13 +4,11 @@ import keras
 from keras import ops
 
 from tfeff.ops.ids import check_integers
+from tfeff.ops.masking import MASKED
 from tfeff.training.losses import GlobalMean
 from tfeff.training.replicas import gather_from_replicas
 from tfeff.utils.checks import check_positive
 from tfeff.utils.types import Config, DType, Tensor
-
-# It is finite, as infinity would give NaN for a row without any candidate.
-_NO_CANDIDATE = -1e30
 
 
 def contrasted(y_true, y_pred, temperature):
@@ -49,7 +47,7 @@ def contrasted(y_true, y_pred, temperature):
     logits = ops.concatenate([partner, others], axis=-1) / temperature
     is_partner = ops.ones_like(partner, dtype="bool")
     is_candidate = ops.concatenate([is_partner, is_negative], axis=-1)
-    return ops.where(is_candidate, logits, _NO_CANDIDATE)
+    return ops.where(is_candidate, logits, MASKED)
 
 
 @keras.saving.register_keras_serializable(package="tfeff")

@@ -15,14 +15,13 @@ from tfeff.encoders.encoder import INPUTS, check_encoder
 from tfeff.layers.dense import bert_dense
 from tfeff.objectives.heads import Head
 from tfeff.objectives.objective import token_metrics
+from tfeff.ops.masking import MASKED
 from tfeff.tasks.encoder_limits import check_token_ids
 from tfeff.tasks.task import Task
 from tfeff.training.losses import GlobalMeanCrossentropy
 from tfeff.utils.checks import check_integer, check_rate
 from tfeff.utils.types import Config
 
-# It is finite, and so are sums of two logits and losses of weight 0 in float32.
-_MASKED = -1e30
 OUTPUTS = ("start", "end")
 
 
@@ -52,7 +51,7 @@ class _SpanHead(keras.layers.Layer):
         allowed = (passage + is_cls) > 0
         logits = self.dense(hidden)
         return {
-            name: ops.where(allowed, logits[..., index], _MASKED)
+            name: ops.where(allowed, logits[..., index], MASKED)
             for index, name in enumerate(OUTPUTS)
         }
 

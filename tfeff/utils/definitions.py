@@ -5,6 +5,7 @@ A cell of a notebook that is run again makes new objects of the same definitions
 
 import dataclasses
 import functools
+import inspect
 import types
 from collections.abc import Container, Mapping
 from typing import Any
@@ -27,6 +28,32 @@ def refusal(
     if name not in registry or same_definition(registry[name], value):
         return None
     return "Give another name, or start Python again to define the name anew"
+
+
+def check_complete(
+    argument: str, spec: str | dict, function: Any, given: Container[str]
+) -> None:
+    """Raises unless a registered function is given all arguments that it must have.
+
+    Args:
+        argument: the argument whose value names the function.
+        spec: that value, the name or a dict with it and further arguments.
+        function: the function.
+        given: the names of what it is given.
+    """
+    missing = [
+        parameter.name
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.default is parameter.empty
+        and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+        and parameter.name not in given
+    ]
+    if missing:
+        name = spec if isinstance(spec, str) else spec["name"]
+        raise ValueError(
+            f"`{argument}` {name!r} must have the arguments {missing}, as in "
+            f"{{'name': {name!r}, {missing[0]!r}: …}}. Received: {argument}={spec!r}"
+        )
 
 
 def same_definition(one: Any, other: Any) -> bool:

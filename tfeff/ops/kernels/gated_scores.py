@@ -23,8 +23,8 @@ def gated_scores(query: Tensor, key: Tensor, rows: Tensor) -> Tensor:
     at once.
     """
     if isinstance(rows, NearFar):
-        near = gated_scores(query, near_keys(key, rows, query), rows.near)
-        far = dot_product_scores(query, key * far_rows(rows, query))
+        near = gated_scores(query, near_keys(key, rows), rows.near)
+        far = dot_product_scores(query, key * far_rows(rows))
         return add_near(far, near, rows.first)
     rows = rows[:, None] if len(rows.shape) == 2 else rows
     size = query.shape[-1]

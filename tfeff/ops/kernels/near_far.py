@@ -27,6 +27,7 @@ class NearFar(NamedTuple):
         left, right: tensors `[1, ...]` of all keys before and after the near ones.
         first: scalar integer tensor, the first near key.
         length: integer `S`.
+        width: integer `W`.
     """
 
     near: Any
@@ -34,6 +35,7 @@ class NearFar(NamedTuple):
     right: Any
     first: Any
     length: int
+    width: int
 
 
 def without_gradient(rows):
@@ -77,14 +79,9 @@ def near_entries(x, first, width: int, axis: int = -1):
     return ops.slice(x, _corner(x, first, axis), shape)
 
 
-def near_width(rows: NearFar, like):
-    """The number of near keys, `like` being `[B, N, t, x]`."""
-    return ops.shape(rows.near)[0] - ops.shape(like)[2]
-
-
-def near_keys(key, rows: NearFar, like):
+def near_keys(key, rows: NearFar):
     """The near keys `[B, N, W, H]` of keys `[B, N, S, H]`."""
-    width, first = near_width(rows, like), rows.first
+    width, first = rows.width, rows.first
 
     @custom_gradient
     def take(key):
@@ -97,31 +94,30 @@ def near_keys(key, rows: NearFar, like):
     return take(key)
 
 
-def far_rows(rows: NearFar, like):
+def far_rows(rows: NearFar):
     """The row of each far key, 0 at near keys.
 
     Args:
         rows: `NearFar` of rows `[..., N, H]`, or `[..., H]` for all heads.
-        like: tensor `[B, N, t, x]` of the queries.
 
     Returns:
         Tensor `[N, S, H]`, or `[S, H]`.
     """
-    return ops.matmul(far_sides(rows, like), _side_rows(rows))
+    return ops.matmul(far_sides(rows), _side_rows(rows))
 
 
-def far_products(key, rows: NearFar, like):
+def far_products(key, rows: NearFar):
     """Products of each far key with its row, 0 at near keys.
 
     Args:
         key: float tensor `[B, N, S, H]`.
-        rows, like: as in `far_rows`.
+        rows: as in `far_rows`.
 
     Returns:
         Tensor `[B, N, 1, S]`.
     """
     products = ops.matmul(key, ops.swapaxes(_side_rows(rows), -1, -2))
-    products = ops.sum(products * far_sides(rows, like), axis=-1)
+    products = ops.sum(products * far_sides(rows), axis=-1)
     return products[:, :, None]
 
 
@@ -155,10 +151,10 @@ def _side_rows(rows: NearFar):
     return ops.moveaxis(ops.concatenate(rows[1:3], axis=0), 0, -2)
 
 
-def far_sides(rows: NearFar, like):
+def far_sides(rows: NearFar):
     """`[S, 2]`: 1 at keys before the near ones, and at keys after them."""
     keys = ops.arange(rows.length, dtype="int32")
-    sides = keys < rows.first, keys >= rows.first + near_width(rows, like)
+    sides = keys < rows.first, keys >= rows.first + rows.width
     return ops.cast(ops.stack(sides, axis=-1), rows.near.dtype)
 
 
@@ -177,6 +173,6 @@ def near_far_one_head_scores(
     part_products = ops.einsum("bmtd,nd->bmtn", query, bias_embeddings)
     # One head has fewer scores, `t S`, than features of its keys, `S H`.
     far = ops.matmul(part_products, ops.swapaxes(_side_rows(partition), 0, 1))
-    far = ops.matmul(far, ops.swapaxes(far_sides(partition, query), 0, 1))
+    far = ops.matmul(far, ops.swapaxes(far_sides(partition), 0, 1))
     near = relative_products(part_products, partition.near)
     return add_near(dot_product_scores(query, key) + far, near, partition.first)

@@ -70,8 +70,8 @@ def near_far_part_values(
         Tensor `[B, n, t, H]`.
     """
     first, near = partition.first, toeplitz_rows(scores, partition.near)
-    num_parts, _, width = ops.shape(near)
-    sides = ops.repeat(far_sides(partition, scores), value.shape[-1], axis=-1)
+    num_parts, width = ops.shape(near)[0], partition.width
+    sides = ops.repeat(far_sides(partition), value.shape[-1], axis=-1)
 
     def gather_outer(x):
         """The outer parts of `[B, n, ..., H]`, `[B, ..., 2 H]`."""

@@ -23,7 +23,7 @@ from tfeff.utils.types import Tensor
 def shaw_scores(query: Tensor, key: Tensor, rows: Tensor) -> Tensor:
     """Equals `tfeff.ops.shaw_scores`: `s[i, j] = q_i · (k_j + a_x) / sqrt(H)`."""
     if isinstance(rows, NearFar):
-        scores = dot_product_scores(query, key + far_rows(rows, query))
+        scores = dot_product_scores(query, key + far_rows(rows))
         near = relative_products(scaled(query), rows.near)
         return add_near(scores, near, rows.first)
     return dot_product_scores(query, key) + relative_products(scaled(query), rows)
@@ -33,7 +33,7 @@ def bias_scores(query: Tensor, key: Tensor, rows: Tensor) -> Tensor:
     """Equals `tfeff.ops.bias_scores`: `s[i, j] = q_i · k_j / sqrt(H) + a_x`."""
     if not isinstance(rows, NearFar):
         return relative.bias_scores(query, key, rows)
-    far = ops.swapaxes(far_rows(_as_vectors(rows), query), -1, -2)
+    far = ops.swapaxes(far_rows(_as_vectors(rows)), -1, -2)
     scores = dot_product_scores(query, key) + far
     return add_near(scores, toeplitz_rows(query, rows.near), rows.first)
 
@@ -42,8 +42,8 @@ def scaled_scores(query: Tensor, key: Tensor, rows: Tensor) -> Tensor:
     """Equals `tfeff.ops.scaled_scores`: `s[i, j] = (q_i · k_j) a_x / sqrt(H)`."""
     if not isinstance(rows, NearFar):
         return relative.scaled_scores(query, key, rows)
-    near = scaled_scores(query, near_keys(key, rows, query), rows.near)
-    far = dot_product_scores(query, key * far_rows(_as_vectors(rows), query))
+    near = scaled_scores(query, near_keys(key, rows), rows.near)
+    far = dot_product_scores(query, key * far_rows(_as_vectors(rows)))
     return add_near(far, near, rows.first)
 
 
@@ -54,10 +54,10 @@ def pairwise_scores(query: Tensor, key: Tensor, rows: Tensor) -> Tensor:
     """
     count = ops.shape(query)[2]
     if isinstance(rows, NearFar):
-        scores = dot_product_scores(query, key + far_rows(rows, query))
-        scores = scores + far_products(scaled(key), rows, query)
+        scores = dot_product_scores(query, key + far_rows(rows))
+        scores = scores + far_products(scaled(key), rows)
         near = relative_products(scaled(query), rows.near)
-        near_key = scaled(near_keys(key, rows, query))
+        near_key = scaled(near_keys(key, rows))
         near = near + key_products(near_key, rows.near, count)
         return add_near(scores, near, rows.first)
     return shaw_scores(query, key, rows) + key_products(scaled(key), rows, count)
@@ -79,7 +79,7 @@ def xlnet_scores(
     content_query = relative.with_bias(query, content_bias)
     position_query = scaled(relative.with_bias(query, position_bias))
     if isinstance(rows, NearFar):
-        far = far_rows(rows, query)
+        far = far_rows(rows)
         # The far rows, added to the keys, are multiplied with `u` instead of `v`.
         bias_difference = scaled(position_bias - content_bias)[:, None]
         scores = dot_product_scores(content_query, key + far)

@@ -10,7 +10,6 @@ from tfeff.ops.kernels.near_far import (
     add_near,
     far_rows,
     near_entries,
-    near_width,
 )
 from tfeff.ops.kernels.relative_products import (
     relative_products,
@@ -55,8 +54,8 @@ def softmax_values(
 
     first = width = None
     if isinstance(rows, NearFar):
-        value, first = value + far_rows(rows, scores), rows.first
-        width, rows = near_width(rows, scores), rows.near
+        value, first, width = value + far_rows(rows), rows.first, rows.width
+        rows = rows.near
 
     def near_weights(weights):
         """The weights of the keys that have own rows, all or the near ones."""
