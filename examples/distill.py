@@ -55,4 +55,6 @@ def main(teacher: str, tuned: str, data: str, folder: str, steps: str = "1000"):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) not in (5, 6):
+        sys.exit(__doc__)
     main(*sys.argv[1:])

@@ -41,4 +41,6 @@ def main(pretrained: str, data: str, run_dir: str):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 4:
+        sys.exit(__doc__)
     main(*sys.argv[1:])

@@ -15,7 +15,7 @@ import tfeff
 from tfeff.recipes import PretrainSettings, pretrain
 
 
-def main(run_dir):
+def main(run_dir: str = "runs/first"):
     """Trains on documentation strings; fills a mask; loads the encoder."""
     settings = PretrainSettings(
         run_dir=run_dir,
@@ -41,4 +41,6 @@ def main(run_dir):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else "runs/first")
+    if len(sys.argv) > 2 or "--help" in sys.argv:
+        sys.exit(__doc__)
+    main(*sys.argv[1:])

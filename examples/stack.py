@@ -11,7 +11,7 @@ import sys
 from tfeff.recipes import StackSettings, stack
 
 
-def main(run_dir):
+def main(run_dir: str = "runs/stacked"):
     """Trains 1, 2 and 4 layers in turn, and prints the loss of each depth."""
     settings = StackSettings(
         run_dir=run_dir,
@@ -32,4 +32,6 @@ def main(run_dir):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else "runs/stacked")
+    if len(sys.argv) > 2 or "--help" in sys.argv:
+        sys.exit(__doc__)
+    main(*sys.argv[1:])

@@ -299,6 +299,17 @@ def test_a_generator_has_the_sinusoids_of_its_encoder():
     assert np.isfinite(outputs["replaced"]).all()
 
 
+@pytest.mark.parametrize(
+    ("heads", "ratio", "parts"), [(4, 1 / 4, 2), (12, 1 / 4, 2), (8, 3 / 4, 6)]
+)
+def test_parts_of_positions_are_an_even_number(heads, ratio, parts):
+    encoder = tfeff.encoders.build(
+        "shatter_tiny", vocabulary_size=9, num_heads=heads, hidden_dim=96
+    )
+    generator = generator_for(encoder, ratio)
+    assert generator.num_heads == parts
+
+
 def test_names_bad_arguments():
     encoder = make_encoder()
     for ratio in (0, 1.5):

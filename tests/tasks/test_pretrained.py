@@ -286,3 +286,7 @@ def test_what_is_missing_is_named(saved, tmp_path):
     (preset / "config.json").write_text("{")
     with pytest.raises(ValueError, match="damaged"):
         load_pretrained(preset)
+    other = json.dumps({"registered_name": "keras_hub>BertBackbone"})
+    (preset / "config.json").write_text(other)
+    with pytest.raises(ValueError, match="of 'keras_hub>BertBackbone', which tfeff do"):
+        load_pretrained(preset)

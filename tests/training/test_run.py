@@ -176,7 +176,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path):
     (tmp_path / "thesis.tex").write_text("text")
     with pytest.raises(ValueError, match="no config.json"):
         RunDirectory(tmp_path, {})
-    with pytest.raises(ValueError, match="no config.json"):
+    with pytest.raises(ValueError, match="which is a file"):
         RunDirectory(tmp_path / "thesis.tex", {})
     assert os.listdir(tmp_path) == ["thesis.tex"]
 

@@ -282,7 +282,9 @@ def _checked(texts, label, label_names, ratings):
     if label_names is not None:
         label_names = check_names("label_names", label_names)
         if len(label_names) < 2:
-            raise ValueError(f"`label_names` must be two at least. {label_names=}")
+            raise ValueError(
+                f"`label_names` must be two at least. Received: {label_names=}"
+            )
     numbers = check_range("ratings", ratings)
     if label_names is not None and numbers != ANY_RATING:
         raise ValueError(

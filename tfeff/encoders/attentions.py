@@ -16,7 +16,7 @@ from tfeff.utils.checks import (
     check_choice,
     check_string,
 )
-from tfeff.utils.definitions import check_complete, refusal
+from tfeff.utils.definitions import UNREGISTERED, check_complete, refusal
 
 _REGISTRY: dict[str, Callable] = {}
 _OWN: set[str] = set()
@@ -115,7 +115,7 @@ def make_attention(spec: str | dict, settings: dict) -> keras.layers.Layer:
         )
     arguments = {"name": spec} if isinstance(spec, str) else dict(spec)
     name = arguments.pop("name", None)
-    make = _REGISTRY[check_choice("attention", name, attentions())]
+    make = _REGISTRY[check_choice("attention", name, attentions(), UNREGISTERED)]
     accepted = _arguments_of(make)
     unknown = sorted(set(arguments) - accepted)
     if unknown:

@@ -17,7 +17,7 @@ from tfeff.utils.checks import (
     check_integer,
     check_string,
 )
-from tfeff.utils.definitions import check_complete, refusal
+from tfeff.utils.definitions import UNREGISTERED, check_complete, refusal
 
 # The settings of a layer that functions get if their signatures name them.
 _SETTINGS = "num_parts", "layer_index", "num_layers", "dtype"
@@ -145,7 +145,8 @@ class RegisteredPartition:
                 f"Received: partition={spec!r}"
             )
         arguments = {"name": spec} if isinstance(spec, str) else dict(spec)
-        self._name = check_choice("partition", arguments.pop("name", None), _REGISTRY)
+        name = arguments.pop("name", None)
+        self._name = check_choice("partition", name, _REGISTRY, UNREGISTERED)
         self._made = _REGISTRY[self._name]
         _check_arguments(self._made.functions, spec, self._name, arguments)
         self._dtype = keras.backend.standardize_dtype(dtype)

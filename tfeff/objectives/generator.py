@@ -5,6 +5,7 @@ from tfeff.encoders import Encoder
 from tfeff.encoders.building import check_overrides
 from tfeff.encoders.encoder import check_encoder
 from tfeff.encoders.layer_states import FROZEN, QUANTIZED
+from tfeff.layers.partitioned import Partitioned
 from tfeff.utils.checks import is_number
 
 
@@ -13,7 +14,8 @@ def generator_for(encoder: Encoder, ratio: float = 1 / 4, **overrides: Any) -> E
 
     It has as many layers; hidden states and feed-forward networks are `ratio` times
     as wide. The number of heads is `ratio` times theirs, rounded down, at least one, so
-    that heads keep their size where that is a whole number; none is switched off. Its
+    that heads keep their size where that is a whole number; none is switched off. Parts
+    of relative positions are an even number, at least two. Its
     token, position and segment tables and the norm after them **are** those of
     `encoder`, trained and saved once, and frozen or quantized if they are so there; all
     else is new and trainable. A projection maps their width to its own.
@@ -67,7 +69,10 @@ def generator_for(encoder: Encoder, ratio: float = 1 / 4, **overrides: Any) -> E
                 f"Received: ratio={ratio}, {name}={config[name]}"
             )
         config[name] = int(width)
-    config["num_heads"] = max(1, int(share * config["num_heads"]))
+    heads = max(1, int(share * config["num_heads"]))
+    if any(isinstance(block.attention, Partitioned) for block in encoder.blocks):
+        heads = max(2, heads - heads % 2)
+    config["num_heads"] = heads
     config["embedding_dim"] = encoder.embedding_dim
     config["attention"] = _with_all_heads(config["attention"])
     return Encoder.from_config({**config, **overrides, "tables_of": encoder})

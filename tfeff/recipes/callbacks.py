@@ -115,8 +115,12 @@ def find_callback(text: str) -> functools.partial:
         raise ValueError(
             f"`callbacks` must name a class that can be imported. Received: {text!r}: "
             f"{error}. "
-            + (f"pip install {package}" if own else f"{module} needs {package}")
-            + ", or set PYTHONPATH to the folder of a module of your own"
+            + (
+                "Set PYTHONPATH to the folder of a module of your own, or pip install "
+                f"{package}"
+                if own
+                else f"{module} needs {package}"
+            )
         ) from error
     cls = getattr(found, attribute, None)
     if cls is None:

@@ -157,7 +157,7 @@ def _make_model(settings):
     with named_as(path="teacher", step="teacher"):
         teacher, tokenizer = load(settings.teacher)
     encoder = getattr(teacher, "encoder", teacher)
-    check_length(encoder, settings.sequence_length)
+    check_length(encoder, settings.sequence_length, f"teacher={settings.teacher!r}")
     student = make_student_encoder(settings, encoder)
     arguments = layer_settings(settings, student, encoder)
     if settings.prediction_loss:

@@ -256,7 +256,9 @@ def _load_teacher(settings, dataset):
                 f"`teacher` must have the classes of {dataset.name}, {list(wanted)}. "
                 f"Received: teacher={settings.teacher!r}, with {found}"
             )
-    check_length(teacher.encoder, settings.sequence_length)
+    check_length(
+        teacher.encoder, settings.sequence_length, f"teacher={settings.teacher!r}"
+    )
     return teacher
 
 
@@ -278,7 +280,7 @@ def _load_student(settings, teacher):
             )
     with named_as(path="student", step="student"):
         encoder, tokenizer = tfeff.tasks.load_pretrained(settings.student)
-    check_length(encoder, settings.sequence_length)
+    check_length(encoder, settings.sequence_length, f"student={settings.student!r}")
     with named_as(path="teacher", step="teacher"):
         _, teachers_tokenizer = tfeff.tasks.load_pretrained(settings.teacher)
     return encoder, tokenizer, teachers_tokenizer

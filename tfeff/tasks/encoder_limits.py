@@ -7,10 +7,17 @@ from tfeff.encoders import Encoder
 from tfeff.utils.checks import check_integer
 
 
-def check_length(encoder: Encoder, sequence_length: int) -> int:
-    """Returns a length that the encoder has positions for, or raises."""
-    limit = encoder.max_sequence_length if encoder.position == "absolute" else None
-    return check_integer("sequence_length", sequence_length, 3, limit)
+def check_length(
+    encoder: Encoder, sequence_length: int, of: str = "the encoder"
+) -> int:
+    """Returns a length that the encoder has positions for, or raises; `of` names it."""
+    length = check_integer("sequence_length", sequence_length, 3)
+    if encoder.position == "absolute" and length > encoder.max_sequence_length:
+        raise ValueError(
+            f"`sequence_length` must be at most {encoder.max_sequence_length}, the "
+            f"absolute positions of {of}. Received: sequence_length={length}"
+        )
+    return length
 
 
 def check_vocabulary(

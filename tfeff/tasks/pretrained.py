@@ -45,6 +45,7 @@ from tfeff.utils.checks import (
     is_hub_name,
 )
 from tfeff.utils.files import DAMAGE, is_unreadable
+from tfeff.utils.json_files import read_object
 from tfeff.utils.types import DType
 
 _CONFIG = "config.json"
@@ -239,6 +240,11 @@ def _read_preset(path, overrides):
     """The encoder and the tokenizer of a preset."""
     # Absolute, so that KerasHub never looks for a preset of this name online.
     preset = os.path.abspath(find_preset(path))
+    if name := _foreign_class(preset):
+        raise ValueError(
+            "`path` must be a preset with an encoder of tfeff. Received: "
+            f"path={path!r}, a preset of {name!r}, which tfeff does not read"
+        )
     # KerasHub's own tokenizers do not do this themselves.
     with _damage_named(preset, "KerasHub tokenizer"):
         check_preset(preset, tokenizer_files())
@@ -252,6 +258,16 @@ def _read_preset(path, overrides):
         if not isinstance(tokenizer, keras_hub.tokenizers.Tokenizer):
             raise TypeError(f"{_TOKENIZER} must name the tokenizer's class")
     return encoder, tokenizer
+
+
+def _foreign_class(preset):
+    """The class that a preset names, if it is no encoder of tfeff."""
+    try:
+        name = read_object(os.path.join(preset, _CONFIG)).get("registered_name")
+    except ValueError:  # It is damaged, which is told where it is read.
+        return None
+    kind = keras.saving.get_registered_object(name)
+    return None if isinstance(kind, type) and issubclass(kind, Encoder) else name
 
 
 def read_step(run_dir, step, overrides):

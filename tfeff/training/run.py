@@ -230,9 +230,11 @@ class RunDirectory:
             and (not (found := self._files()) or _CONFIG in found)
         )
         if not is_run:
+            is_folder = os.path.isdir(self.directory)
+            found = "has other content and no config.json" if is_folder else "is a file"
             raise ValueError(
                 "`directory` must be a run's, empty, or not there yet. Received: "
-                f"{self.directory}, which has other content and no config.json"
+                f"{self.directory}, which {found}"
             )
 
     def _files(self):

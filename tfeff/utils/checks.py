@@ -129,14 +129,16 @@ def check_callable(name: str, value: Any) -> Any:
     return value
 
 
-def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
+def check_choice(
+    name: str, value: Any, choices: Iterable[str], advice: str = ""
+) -> str:
     """Returns `value` if it is among `choices`, else raises, with a suggestion."""
     choices = list(choices)
     # An array would be compared to each of the choices, element by element.
     if not isinstance(value, str) or value not in choices:
         raise ValueError(
             f"`{name}` must be one of {choices}. "
-            f"Received: {name}={value!r}.{near_miss(value, choices)}"
+            f"Received: {name}={value!r}.{near_miss(value, choices)}{advice}"
         )
     return value
 

@@ -10,6 +10,9 @@ import types
 from collections.abc import Container, Mapping
 from typing import Any
 
+# The end of an error message about a name that is not in a registry.
+UNREGISTERED = " One of your own must be registered before a model with it is loaded."
+
 
 def refusal(
     registry: Mapping[str, Any], own: Container[str], name: str, value: Any
