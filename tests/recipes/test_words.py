@@ -69,10 +69,16 @@ def test_from_the_files_to_entities(data, pretrained, tmp_path, capsys):
     found = finetune(settings(run_dir, data, pretrained, predict_split="dev"))
     printed = capsys.readouterr().out
     assert "WikiANN: 12 examples to train on, 6 of dev" in printed
-    assert "longer than" not in printed
     assert found["metric"] == "dev_f1" and len(found["rows"]) == 2
     dataset = tfeff.datasets.get("WikiANN")
     train, dev = (dataset.read(part, data) for part in ("train", "dev"))
+    _, tokenizer = tfeff.tasks.load_pretrained(pretrained)
+    counts = [
+        tfeff.data.token_features(part, tokenizer, 16).num_divided
+        for part in (train, dev, dev)
+    ]
+    names = "{} of 12 examples to train on, {} of 6 of dev, {} of 6 to predict"
+    assert f"{names.format(*counts)} are longer than 16 tokens" in printed
 
     # "Zoe" is a person more often than a place.
     baseline = found["baseline"]
