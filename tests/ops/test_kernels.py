@@ -56,9 +56,10 @@ def attend_in_blocks(query, mask, rows, key, value, size):
     )
 
 
-def parted(rows, scores):
+def parted(rows, queries, keys):
     """Rows `[t + W, n]` of near keys, and one part of all keys on either side."""
-    (queries, keys), parts = keras.ops.shape(scores)[-2:], rows.shape[-1]
+    queries, keys = (keras.ops.shape(x)[-2] for x in (queries, keys))
+    parts = rows.shape[-1]
     left, right = (keras.ops.one_hot([part], parts, dtype=rows.dtype) for part in OUTER)
     first = keras.ops.cast(keys // 4, "int32")
     return NearFar(rows, left, right, first, keys, keras.ops.shape(rows)[0] - queries)
@@ -66,7 +67,7 @@ def parted(rows, scores):
 
 def near_far_scores(function):
     def of_parted(query, key, partition, bias):
-        rows = parted(without_gradient(partition), key[..., 0])
+        rows = parted(without_gradient(partition), query, key)
         return function(query, key, rows, bias)
 
     return of_parted
@@ -74,7 +75,7 @@ def near_far_scores(function):
 
 def near_far_values(function):
     def of_parted(scores, value, partition, **arguments):
-        rows = parted(without_gradient(partition), scores)
+        rows = parted(without_gradient(partition), scores, value)
         return function(scores, value, rows, **arguments)
 
     return of_parted
