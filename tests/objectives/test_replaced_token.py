@@ -303,11 +303,15 @@ def test_a_generator_has_the_sinusoids_of_its_encoder():
     ("heads", "ratio", "parts"), [(4, 1 / 4, 2), (12, 1 / 4, 2), (8, 3 / 4, 6)]
 )
 def test_parts_of_positions_are_an_even_number(heads, ratio, parts):
-    encoder = tfeff.encoders.build(
-        "shatter_tiny", vocabulary_size=9, num_heads=heads, hidden_dim=96
-    )
-    generator = generator_for(encoder, ratio)
+    def make(**changes):
+        sizes = {"vocabulary_size": 9, "hidden_dim": 96}
+        return tfeff.encoders.build("shatter_tiny", **sizes, **changes)
+
+    generator = generator_for(make(num_heads=heads), ratio)
     assert generator.num_heads == parts
+    # Steps may be any number.
+    steps = {"name": "one_head", "boundaries": [-1.0, 1.0]}
+    assert generator_for(make(num_heads=3, attention=steps), 1).num_heads == 3
 
 
 def test_names_bad_arguments():

@@ -1,23 +1,35 @@
+import signal
 import threading
 import time
 
 import pytest
 
-from tfeff.storage.threads import THREADS, in_threads
+from tfeff.storage.threads import in_threads
 
 
-def test_after_a_failure_nothing_begins():
-    """The rest of a folder is not moved before the error is told."""
-    begun, failed = [], threading.Event()
+def test_a_failure_keeps_no_other_file():
+    """Another attempt has the failed ones alone."""
+    moved = []
+
+    def move(item):
+        if item % 10 == 3:
+            raise OSError(f"{item} is away")
+        moved.append(item)
+
+    with pytest.raises(OSError, match="^3 is away"):
+        in_threads(move, range(50))
+    assert sorted(moved) == [item for item in range(50) if item % 10 != 3]
+
+
+def test_after_ctrl_c_nothing_begins():
+    begun, first = [], threading.Lock()
 
     def move(item):
         begun.append(item)
-        if item == THREADS - 1:  # Not the first that was given.
-            failed.set()
-            raise OSError("away")
-        failed.wait()
-        time.sleep(0.02)
+        if first.acquire(blocking=False):
+            signal.raise_signal(signal.SIGINT)
+        time.sleep(0.05)
 
-    with pytest.raises(OSError, match="away"):
+    with pytest.raises(KeyboardInterrupt):
         in_threads(move, range(400))
     assert len(begun) < 200

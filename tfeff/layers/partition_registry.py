@@ -251,7 +251,8 @@ _CHECKED: dict[tuple, Any] = {}
 
 def _check_arguments(functions, spec, name, arguments):
     """Raises unless the functions take all arguments and need no others."""
-    first, *parameters = inspect.signature(functions).parameters.values()
+    parameters = list(inspect.signature(functions).parameters.values())
+    positions, parameters = {p.name for p in parameters[:1]}, parameters[1:]
     own = {p.name: p for p in parameters if p.name not in _SETTINGS}
     accepted = [n for n, p in own.items() if p.kind not in _VARIADIC]
     variadic = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
@@ -263,7 +264,7 @@ def _check_arguments(functions, spec, name, arguments):
             f"`partition` {name!r} must have arguments among {accepted}. "
             f"Received: {', '.join(unknown)}"
         )
-    check_complete("partition", spec, functions, {first.name, *_SETTINGS, *arguments})
+    check_complete("partition", spec, functions, {*positions, *_SETTINGS, *arguments})
 
 
 def _call(function, given, *positional):

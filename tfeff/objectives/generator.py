@@ -15,7 +15,7 @@ def generator_for(encoder: Encoder, ratio: float = 1 / 4, **overrides: Any) -> E
     It has as many layers; hidden states and feed-forward networks are `ratio` times
     as wide. The number of heads is `ratio` times theirs, rounded down, at least one, so
     that heads keep their size where that is a whole number; none is switched off. Parts
-    of relative positions are an even number, at least two. Its
+    on both sides of a position are an even number, at least two. Its
     token, position and segment tables and the norm after them **are** those of
     `encoder`, trained and saved once, and frozen or quantized if they are so there; all
     else is new and trainable. A projection maps their width to its own.
@@ -70,12 +70,20 @@ def generator_for(encoder: Encoder, ratio: float = 1 / 4, **overrides: Any) -> E
             )
         config[name] = int(width)
     heads = max(1, int(share * config["num_heads"]))
-    if any(isinstance(block.attention, Partitioned) for block in encoder.blocks):
+    if any(_has_even_parts(block.attention) for block in encoder.blocks):
         heads = max(2, heads - heads % 2)
     config["num_heads"] = heads
     config["embedding_dim"] = encoder.embedding_dim
     config["attention"] = _with_all_heads(config["attention"])
     return Encoder.from_config({**config, **overrides, "tables_of": encoder})
+
+
+def _has_even_parts(attention):
+    """Whether half of an attention's parts lie on each side of a position."""
+    if not isinstance(attention, Partitioned):
+        return False
+    layer = attention.partition_layer
+    return layer.boundaries is None and layer.partition is None
 
 
 def _with_all_heads(attention):

@@ -11,8 +11,8 @@ from keras import ops
 
 from tfeff.utils.types import Tensor
 
-# The score of masked keys: not -inf, since a row of that would give NaN. Sums of two,
-# and losses of weight 0, are finite, too.
+# The score of masked keys: not -inf, since a row of that would give NaN. In float32
+# sums of two, and losses of weight 0, are finite, too.
 MASKED = -1e30
 # The smallest square of a norm that rows are divided by.
 SMALLEST_SQUARE = 1e-12

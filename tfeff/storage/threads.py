@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 THREADS = 8
@@ -13,7 +13,8 @@ T = TypeVar("T")
 def in_threads(function: Callable[[T], None], items: Iterable[T]) -> None:
     """Calls a function with each item; raises the error of the first that fails.
 
-    Then, and at Ctrl-C, what has not begun is left out.
+    All others are called before that, so that another attempt has the failed ones
+    alone. At Ctrl-C what has not begun is left out.
 
     When a process ends Python starts no threads any more. What is called then, to
     publish what a process leaves, comes one after the other.
@@ -24,7 +25,9 @@ def in_threads(function: Callable[[T], None], items: Iterable[T]) -> None:
         return
     pool = ThreadPoolExecutor(THREADS)
     try:
-        for done in as_completed([pool.submit(function, item) for item in items]):
-            done.result()
+        calls = [pool.submit(function, item) for item in items]
+        errors = [call.exception() for call in calls]
     finally:
         pool.shutdown(cancel_futures=True)
+    for error in filter(None, errors):
+        raise error

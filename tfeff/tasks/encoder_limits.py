@@ -15,7 +15,7 @@ def check_length(
     if encoder.position == "absolute" and length > encoder.max_sequence_length:
         raise ValueError(
             f"`sequence_length` must be at most {encoder.max_sequence_length}, the "
-            f"absolute positions of {of}. Received: sequence_length={length}"
+            f"number of absolute positions of {of}. Received: sequence_length={length}"
         )
     return length
 

@@ -243,7 +243,8 @@ def _read_preset(path, overrides):
     if name := _foreign_class(preset):
         raise ValueError(
             "`path` must be a preset with an encoder of tfeff. Received: "
-            f"path={path!r}, a preset of {name!r}, which tfeff does not read"
+            f"path={path!r}, a preset of {name!r}, which tfeff does not read. "
+            "A class of one's own must be registered with Keras before"
         )
     # KerasHub's own tokenizers do not do this themselves.
     with _damage_named(preset, "KerasHub tokenizer"):
