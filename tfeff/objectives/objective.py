@@ -38,7 +38,7 @@ _NAMES_OF_PROBABILITIES = ("crossentropy", "ce")
 def token_metrics() -> list[keras.metrics.Metric]:
     """Cross-entropy and accuracy over weighted targets."""
     return [
-        SparseCrossEntropy(TARGET_MEAN),
+        SparseCrossEntropy(from_logits=True, name=TARGET_MEAN),
         SparseAccuracy(name="accuracy"),
     ]
 

@@ -8,7 +8,6 @@ import keras
 from keras import ops
 
 from tfeff.training.losses import cross_entropies, target_weights
-from tfeff.utils.types import DType
 
 
 class OverTargets:
@@ -24,19 +23,15 @@ class OverTargets:
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class SparseCrossEntropy(OverTargets, keras.metrics.MeanMetricWrapper):
+class SparseCrossEntropy(keras.metrics.SparseCategoricalCrossentropy):
     """`keras.metrics.SparseCategoricalCrossentropy` of logits, over all targets."""
 
-    def __init__(self, name: str, dtype: DType | None = None):
-        super().__init__(cross_entropies, name, dtype)
-        self._direction = "down"
-
-    def get_config(self):
-        return {"name": self.name, "dtype": self.dtype}
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(config["name"], config["dtype"])  # Earlier versions saved more.
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        losses = cross_entropies(y_true, y_pred)
+        weights = target_weights(sample_weight, y_true)
+        keras.metrics.Mean.update_state(
+            self, ops.reshape(losses, (-1,)), ops.reshape(weights, (-1,))
+        )
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
