@@ -369,8 +369,8 @@ def test_what_the_encoder_has_no_rows_for_is_named(jit_compile, tokenizer):
     """A compiled lookup beyond a table returns wrong rows."""
     model = SentenceEmbedding(make_encoder(num_layers=1, position="absolute"))
     model.compile(jit_compile=jit_compile)
-    for length, limit in ((17, "most 16"), (10**6, "most 16"), (2, "least 3")):
-        with pytest.raises(ValueError, match=f"`sequence_length` must .*at {limit}"):
+    for length in (17, 10**6, 2):
+        with pytest.raises(ValueError, match="`sequence_length` must be .*at most 16"):
             model.embed(TEXTS, tokenizer, sequence_length=length)
     model = SentenceEmbedding(make_encoder(num_layers=1, vocabulary_size=33))
     model.compile(jit_compile=jit_compile)

@@ -6,8 +6,6 @@ import re
 from collections.abc import Sequence
 from typing import NoReturn
 
-import keras
-
 from tfeff.convert import (
     convbert_tf1,
     electra_tf1,
@@ -20,7 +18,7 @@ from tfeff.convert.format import Format
 from tfeff.convert.reading import check_fetched, read_json
 from tfeff.convert.safetensors import INDEX, read_safetensors
 from tfeff.convert.tf_checkpoint import read_tf_checkpoint
-from tfeff.encoders import Encoder
+from tfeff.encoders.encoder import foreign_class
 from tfeff.encoders.preset_files import is_weights_file, preset_folder
 from tfeff.utils.checks import is_hub_name
 
@@ -172,9 +170,7 @@ def _refuse(directory: str, files: Sequence[str], on_hub: bool) -> NoReturn:
 def _preset_words(folder):
     """The words for a preset, which is no source."""
     path = os.path.join(folder, "config.json")
-    name = read_json(path).get("registered_name") if os.path.exists(path) else None
-    kind = keras.saving.get_registered_object(name)
-    if name is not None and not (isinstance(kind, type) and issubclass(kind, Encoder)):
+    if os.path.exists(path) and (name := foreign_class(read_json(path))):
         return f"with a preset of {name!r}, which tfeff does not read"
     return (
         "with a preset of tfeff. `tfeff convert --to=huggingface`, or "

@@ -367,6 +367,13 @@ class Encoder(
         return make_with_states(cls, config)
 
 
+def foreign_class(config: dict) -> str | None:
+    """The class that a preset's configuration names, if it is no encoder of tfeff."""
+    name = config.get("registered_name")
+    kind = keras.saving.get_registered_object(name)
+    return None if isinstance(kind, type) and issubclass(kind, Encoder) else name
+
+
 def check_encoder(name: str, encoder) -> Encoder:
     """Returns `encoder` if it is one, else raises."""
     if not isinstance(encoder, Encoder):

@@ -31,7 +31,7 @@ from tfeff.recipes.runs import (
     recipe_running,
 )
 from tfeff.recipes.settings import check_settings
-from tfeff.tasks.encoder_limits import check_length
+from tfeff.tasks.encoder_limits import check_length, fitting
 from tfeff.utils.naming import named_as
 
 
@@ -157,7 +157,9 @@ def _make_model(settings):
     with named_as(path="teacher", step="teacher"):
         teacher, tokenizer = load(settings.teacher)
     encoder = getattr(teacher, "encoder", teacher)
-    check_length(encoder, settings.sequence_length, f"teacher={settings.teacher!r}")
+    length = settings.sequence_length
+    with fitting("teacher", settings.teacher, sequence_length=length):
+        check_length(encoder, length)
     student = make_student_encoder(settings, encoder)
     arguments = layer_settings(settings, student, encoder)
     if settings.prediction_loss:

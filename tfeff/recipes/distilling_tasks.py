@@ -41,7 +41,7 @@ from tfeff.recipes.runs import (
 from tfeff.recipes.task_dataset import find_dataset
 from tfeff.recipes.task_scores import print_undefined, task_scores
 from tfeff.recipes.tuning import report
-from tfeff.tasks.encoder_limits import check_length
+from tfeff.tasks.encoder_limits import check_length, fitting
 from tfeff.utils.files import remove_folder
 from tfeff.utils.naming import named_as
 
@@ -256,9 +256,9 @@ def _load_teacher(settings, dataset):
                 f"`teacher` must have the classes of {dataset.name}, {list(wanted)}. "
                 f"Received: teacher={settings.teacher!r}, with {found}"
             )
-    check_length(
-        teacher.encoder, settings.sequence_length, f"teacher={settings.teacher!r}"
-    )
+    length = settings.sequence_length
+    with fitting("teacher", settings.teacher, sequence_length=length):
+        check_length(teacher.encoder, length)
     return teacher
 
 
@@ -280,7 +280,9 @@ def _load_student(settings, teacher):
             )
     with named_as(path="student", step="student"):
         encoder, tokenizer = tfeff.tasks.load_pretrained(settings.student)
-    check_length(encoder, settings.sequence_length, f"student={settings.student!r}")
+    length = settings.sequence_length
+    with fitting("student", settings.student, sequence_length=length):
+        check_length(encoder, length)
     with named_as(path="teacher", step="teacher"):
         _, teachers_tokenizer = tfeff.tasks.load_pretrained(settings.teacher)
     return encoder, tokenizer, teachers_tokenizer

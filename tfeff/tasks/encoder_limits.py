@@ -1,5 +1,10 @@
 """Checks of an encoder's inputs: compiled lookups beyond a table return wrong rows."""
 
+import contextlib
+import os
+from collections.abc import Iterator
+from typing import Any
+
 import keras_hub
 import numpy as np
 
@@ -7,17 +12,23 @@ from tfeff.encoders import Encoder
 from tfeff.utils.checks import check_integer
 
 
-def check_length(
-    encoder: Encoder, sequence_length: int, of: str = "the encoder"
-) -> int:
-    """Returns a length that the encoder has positions for, or raises; `of` names it."""
-    length = check_integer("sequence_length", sequence_length, 3)
-    if encoder.position == "absolute" and length > encoder.max_sequence_length:
+@contextlib.contextmanager
+def fitting(name: str, path: str | os.PathLike, **setting: Any) -> Iterator[None]:
+    """Names the setting that does not fit an encoder, and where that came from."""
+    ((own, value),) = setting.items()
+    try:
+        yield
+    except ValueError as error:
         raise ValueError(
-            f"`sequence_length` must be at most {encoder.max_sequence_length}, the "
-            f"number of absolute positions of {of}. Received: sequence_length={length}"
-        )
-    return length
+            f"`{own}` must fit the encoder of {name}={str(path)!r}. "
+            f"Received: {own}={value!r}: {error}"
+        ) from error
+
+
+def check_length(encoder: Encoder, sequence_length: int) -> int:
+    """Returns a length that the encoder has positions for, or raises."""
+    limit = encoder.max_sequence_length if encoder.position == "absolute" else None
+    return check_integer("sequence_length", sequence_length, 3, limit)
 
 
 def check_vocabulary(

@@ -15,6 +15,7 @@ from tfeff import encoders
 from tfeff.data.text.bert_tokenizer import BertTokenizer
 from tfeff.data.text.tokenizers import check_tokenizer
 from tfeff.encoders import Encoder
+from tfeff.encoders.encoder import foreign_class
 from tfeff.encoders.extend_length import extend_length
 from tfeff.encoders.preset_files import (
     architecture_hint,
@@ -30,7 +31,7 @@ from tfeff.encoders.quantization import check_keeps_quantization
 from tfeff.encoders.swap_positions import METHODS
 from tfeff.objectives.objective import Objective
 from tfeff.storage.arguments import READ_MODEL, WRITE, paths
-from tfeff.tasks.encoder_limits import check_vocabulary
+from tfeff.tasks.encoder_limits import check_vocabulary, fitting
 from tfeff.tasks.run_tokenizer import load_run_tokenizer
 from tfeff.training.checkpoints import (
     checkpoint_steps,
@@ -219,10 +220,10 @@ def load_pretrained(
         _, encoder, tokenizer = read_step(folder, step, overrides)
     check_vocabulary("path", tokenizer, encoder)
     if swap_positions is not None:
-        with _fitting(path, swap_positions=swap_positions):
+        with fitting("path", path, swap_positions=swap_positions):
             encoder = encoders.swap_positions(encoder, swap_positions)
     if sequence_length is not None and sequence_length > encoder.max_sequence_length:
-        with _fitting(path, sequence_length=sequence_length):
+        with fitting("path", path, sequence_length=sequence_length):
             encoder = extend_length(encoder, sequence_length, seed=seed)
     return encoder, tokenizer
 
@@ -240,7 +241,7 @@ def _read_preset(path, overrides):
     """The encoder and the tokenizer of a preset."""
     # Absolute, so that KerasHub never looks for a preset of this name online.
     preset = os.path.abspath(find_preset(path))
-    if name := _foreign_class(preset):
+    if name := _foreign_class_of(preset):
         raise ValueError(
             "`path` must be a preset with an encoder of tfeff. Received: "
             f"path={path!r}, a preset of {name!r}, which tfeff does not read. "
@@ -261,14 +262,11 @@ def _read_preset(path, overrides):
     return encoder, tokenizer
 
 
-def _foreign_class(preset):
-    """The class that a preset names, if it is no encoder of tfeff."""
+def _foreign_class_of(preset):
     try:
-        name = read_object(os.path.join(preset, _CONFIG)).get("registered_name")
+        return foreign_class(read_object(os.path.join(preset, _CONFIG)))
     except ValueError:  # It is damaged, which is told where it is read.
         return None
-    kind = keras.saving.get_registered_object(name)
-    return None if isinstance(kind, type) and issubclass(kind, Encoder) else name
 
 
 def read_step(run_dir, step, overrides):
@@ -341,19 +339,6 @@ def _convert_hint(present, missing):
             "`tfeff.encoders.Encoder.from_preset` reads the encoder"
         )
     return ""
-
-
-@contextlib.contextmanager
-def _fitting(path, **setting):
-    """Names the setting that does not fit an encoder, and where that came from."""
-    ((name, value),) = setting.items()
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(
-            f"`{name}` must fit the encoder of path={str(path)!r}. "
-            f"Received: {name}={value!r}: {error}"
-        ) from error
 
 
 @contextlib.contextmanager
