@@ -10,14 +10,17 @@ import tfeff
 from tests.subjects.encoders import tiny
 
 
+def around(make, *arguments):
+    return make(tiny("bert_tiny"), *arguments)
+
+
 def models():
     """Functions that make a model, by name."""
     yield from (
         (preset, functools.partial(tiny, preset)) for preset in tfeff.encoders.presets()
     )
     for name in tfeff.objectives.names():
-        make = tfeff.objectives.get(name).make_model
-        yield name, functools.partial(lambda make: make(tiny("bert_tiny")), make)
+        yield name, functools.partial(around, tfeff.objectives.get(name).make_model)
     for task, *arguments in (
         (tfeff.tasks.Classifier, 8),
         (tfeff.tasks.Regressor,),
@@ -28,8 +31,7 @@ def models():
         (tfeff.encoders.EncoderTextClassifier, 8),
         (tfeff.encoders.EncoderMaskedLM,),
     ):
-        make = functools.partial(lambda t, a: t(tiny("bert_tiny"), *a), task, arguments)
-        yield task.__name__, make
+        yield task.__name__, functools.partial(around, task, *arguments)
 
 
 MODELS = dict(models())

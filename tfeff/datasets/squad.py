@@ -116,9 +116,8 @@ def read_squad(path: str | os.PathLike, skip_mismatched: bool = False) -> SpanEx
     Args:
         path: the JSON file.
         skip_mismatched: skip questions with an answer that is not in the passage at
-            the given character, and list them in `skipped` and `mismatched`, even
-            if those are all. By default
-            they are errors.
+            the given character, and list them in `skipped` and `mismatched`, even if
+            those are all. By default they are errors.
 
     Returns:
         The questions. Those of SQuAD 2.0 that are impossible have no answers.

@@ -15,10 +15,10 @@ def generator_for(encoder: Encoder, ratio: float = 1 / 4, **overrides: Any) -> E
     It has as many layers; hidden states and feed-forward networks are `ratio` times
     as wide. The number of heads is `ratio` times theirs, rounded down, at least one, so
     that heads keep their size where that is a whole number; none is switched off. Parts
-    on both sides of a position are an even number, at least two. Its
-    token, position and segment tables and the norm after them **are** those of
-    `encoder`, trained and saved once, and frozen or quantized if they are so there; all
-    else is new and trainable. A projection maps their width to its own.
+    on both sides of a position are an even number, at least two. Its token, position
+    and segment tables and the norm after them **are** those of `encoder`, trained and
+    saved once, and frozen or quantized if they are so there; all else is new and
+    trainable. A projection maps their width to its own.
 
     Args:
         encoder: the discriminator's `tfeff.encoders.Encoder`.
