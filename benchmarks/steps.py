@@ -65,7 +65,7 @@ def two_streams(encoder):
     from keras import ops
 
     from tfeff.layers import TwoStreamBlocks
-    from tfeff.objectives.masked_lm import masked_lm_head
+    from tfeff.objectives.masked_lm import make_masked_lm_head
 
     class Ranks(keras.layers.Layer):
         """Targets rank in their order, from 0; the rest has -1 and is seen by all."""
@@ -85,7 +85,7 @@ def two_streams(encoder):
         target_positions=positions,
         segment_ids=inputs["segment_ids"],
     )
-    head = masked_lm_head(encoder)
+    head = make_masked_lm_head(encoder)
     slots = ops.cumsum(ops.ones_like(positions), axis=1) - 1
     return keras.Model(inputs, head(queries, slots))
 

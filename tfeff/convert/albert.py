@@ -75,7 +75,7 @@ class Albert(Format):
         leaders = encoder.blocks[:: encoder.sharing_group_size or encoder.num_layers]
         for group, block in enumerate(leaders):
             layer = f"encoder.albert_layer_groups.{group}.albert_layers.0"
-            yield from bert.projections(block.attention, f"{layer}.attention")
+            yield from bert.attention_projections(block.attention, f"{layer}.attention")
             yield from dense(block.attention.output_dense, f"{layer}.attention.dense")
             yield from norm(block.attention_norm, f"{layer}.attention.LayerNorm")
             yield from dense(block.feedforward.intermediate_dense, f"{layer}.ffn")

@@ -112,7 +112,7 @@ def make_configuration(encoder: Encoder, name: str) -> dict:
         raise ValueError(
             f"`source` must be an encoder that transformers has: {KNOWN}. {error}"
         ) from error
-    different = differences(encoder.get_config(), arguments, _FREE | form.free)
+    different = argument_differences(encoder.get_config(), arguments, _FREE | form.free)
     if different:
         raise ValueError(
             f"`source` must be an encoder that transformers has: {KNOWN}. As "
@@ -133,7 +133,7 @@ def other_name(form: Format) -> str:
     )
 
 
-def differences(
+def argument_differences(
     ours: Mapping, theirs: Mapping, free: Collection[str]
 ) -> list[tuple[str, object, object]]:
     """What two encoders' arguments say differently: its name and both values.

@@ -94,7 +94,7 @@ class Bert(Format):
         yield from embedding(encoder, self.unused_rows)
         for index, block in enumerate(encoder.blocks):
             layer = f"encoder.layer.{index}"
-            yield from projections(block.attention, f"{layer}.attention.self")
+            yield from attention_projections(block.attention, f"{layer}.attention.self")
             if encoder.position == "none":
                 # Hugging Face's index is query minus key, tfeff's is key minus query.
                 table = block.attention.relative_embedding.embeddings
@@ -200,7 +200,7 @@ def embedding(encoder, unused_rows: int = 0) -> Iterator[Weight]:
     yield from norm(layer.norm, "embeddings.LayerNorm")
 
 
-def projections(attention, name: str) -> Iterator[Weight]:
+def attention_projections(attention, name: str) -> Iterator[Weight]:
     """The query, key and value projections of an attention."""
     yield from dense(attention.query_dense, f"{name}.query")
     yield from dense(attention.key_dense, f"{name}.key")

@@ -169,11 +169,11 @@ def collected(path: str, found: Iterable, skip_mismatched: bool) -> SpanExamples
             raise ValueError(problem)
     if not questions and not mismatched:
         raise ValueError(f"{path} must hold questions. Received: none")
-    check_ids(path, questions)
+    check_different_ids(path, questions)
     return SpanExamples(tuple(questions), tuple(skipped), tuple(mismatched))
 
 
-def check_ids(path: str, questions: Iterable[Question]) -> None:
+def check_different_ids(path: str, questions: Iterable[Question]) -> None:
     """Raises if two questions have the same id."""
     ids = set()
     for question in questions:

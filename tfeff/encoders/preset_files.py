@@ -39,7 +39,7 @@ def preset_folder(path: str) -> str:
     return inner if os.path.isdir(inner) else path
 
 
-def tokenizer_files(config_file: str = "tokenizer.json") -> Callable[[str], bool]:
+def belongs_to_tokenizer(config_file: str = "tokenizer.json") -> Callable[[str], bool]:
     """Whether a preset's file belongs to the tokenizer with a configuration file."""
     assets = f"assets/{config_file.split('.')[0]}/"
     return lambda name: name == config_file or name.startswith(assets)
@@ -250,9 +250,9 @@ class TokenizerFiles:
     def save_to_preset(self, preset_dir):
         """Writes the tokenizer to a folder, with the digests of its files."""
         super().save_to_preset(preset_dir)
-        add_digests(preset_dir, tokenizer_files(self.config_file))
+        add_digests(preset_dir, belongs_to_tokenizer(self.config_file))
 
     def load_preset_assets(self, preset):
         if os.path.isdir(preset):
-            check_preset(preset, tokenizer_files(self.config_file))
+            check_preset(preset, belongs_to_tokenizer(self.config_file))
         super().load_preset_assets(preset)

@@ -15,9 +15,9 @@ from tfeff.encoders.preset_files import (
     CONFIGS,
     HEAD,
     add_digests,
+    belongs_to_tokenizer,
     check_preset,
     is_weights_file,
-    tokenizer_files,
 )
 from tfeff.utils.checks import check_bool, check_path
 from tfeff.utils.digests import FILE_NAME, files_below, read_digests
@@ -85,7 +85,7 @@ def _no_preset(folder):
 def _is_of_preset(name):
     is_head = name == os.path.basename(name) and name.endswith(HEAD)
     is_known = name in (*CONFIGS, _TASK) or is_weights_file(name)
-    return is_known or is_head or tokenizer_files()(name)
+    return is_known or is_head or belongs_to_tokenizer()(name)
 
 
 def save_preset(
@@ -111,7 +111,7 @@ def save_preset(
         if tokenizer is not None:
             tokenizer.save_to_preset(unfinished)
             # KerasHub's own tokenizers write no digests.
-            add_digests(unfinished, tokenizer_files())
+            add_digests(unfinished, belongs_to_tokenizer())
         for name, arrays in heads.items():
             np.savez(os.path.join(unfinished, name + HEAD), **arrays)
         if task is not None:

@@ -28,7 +28,7 @@ class Head:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The values of weights and settings by name, as a preset keeps them."""
-        arrays = {name: as_array(weight) for name, weight in self.weights.items()}
+        arrays = {name: weight_array(weight) for name, weight in self.weights.items()}
         return arrays | {name: np.array(x) for name, x in self.settings.items()}
 
     def fits(self, arrays: Mapping[str, np.ndarray]) -> bool:
@@ -84,7 +84,7 @@ def weights_by_name(layer: keras.layers.Layer) -> dict[str, keras.Variable]:
     return found
 
 
-def as_array(weight: keras.Variable) -> np.ndarray:
+def weight_array(weight: keras.Variable) -> np.ndarray:
     """The values of a weight for a file: those of bfloat16 as float32."""
     array = keras.ops.convert_to_numpy(weight)
     # NumPy, and with it safetensors, has no bfloat16, whose values float32 has.

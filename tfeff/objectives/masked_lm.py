@@ -117,7 +117,7 @@ class MaskedLMHead(TableLayer):
         }
 
 
-def masked_lm_head(encoder: Encoder, name: str = "head", **kwargs) -> MaskedLMHead:
+def make_masked_lm_head(encoder: Encoder, name: str = "head", **kwargs) -> MaskedLMHead:
     """The head for an encoder's hidden states."""
     return MaskedLMHead(encoder, dtype=encoder.dtype_policy, name=name, **kwargs)
 
@@ -184,7 +184,7 @@ class MaskedLM(Objective):
     ):
         check_encoder("encoder", encoder)
         inputs = {**encoder.input, "mask_positions": mask_positions_input()}
-        head = masked_lm_head(
+        head = make_masked_lm_head(
             encoder, activation=activation, layer_norm_epsilon=layer_norm_epsilon
         )
         outputs = encoder(encoder.input)

@@ -11,7 +11,7 @@ from tfeff.layers.checks import check_activation_name
 from tfeff.layers.dense import bert_dense
 from tfeff.objectives.binary_metrics import binary_metrics
 from tfeff.objectives.heads import Head, weights_by_name
-from tfeff.objectives.masked_lm import masked_lm_head
+from tfeff.objectives.masked_lm import make_masked_lm_head
 from tfeff.objectives.objective import (
     TARGET_MEAN,
     Objective,
@@ -141,7 +141,7 @@ class ReplacedTokenDetection(Objective):
         )
         hidden_layer, output_layer = _layers(discriminator, activation)
         settings = _check_settings(generator_head)
-        head = masked_lm_head(generator, name="generator_head", **settings)
+        head = make_masked_lm_head(generator, name="generator_head", **settings)
 
         inputs = {**generator.input, "mask_positions": mask_positions_input()}
         logits = head(

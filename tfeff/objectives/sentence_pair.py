@@ -6,7 +6,7 @@ from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import check_encoder
 from tfeff.layers.dense import bert_dense
 from tfeff.objectives.heads import Head
-from tfeff.objectives.masked_lm import masked_lm_head
+from tfeff.objectives.masked_lm import make_masked_lm_head
 from tfeff.objectives.objective import (
     Objective,
     mask_positions_input,
@@ -102,7 +102,7 @@ class SentencePairPrediction(Objective):
         )
         classifier = bert_dense(2, dtype=dtype, name="sentence")
         outputs = {"sentence": classifier(pooler(hidden[:, 0]))}
-        head = masked_lm_head(
+        head = make_masked_lm_head(
             encoder, activation=activation, layer_norm_epsilon=layer_norm_epsilon
         )
         if masked_lm:

@@ -10,7 +10,7 @@ import numpy as np
 
 import tfeff
 from tfeff.data.finetuning.span_features import SpanFeatures
-from tfeff.datasets.squad import check_ids, withhold
+from tfeff.datasets.squad import check_different_ids, withhold
 from tfeff.recipes.answer_settings import AnswerSettings
 from tfeff.recipes.baselines import baseline_to_predict, make_baseline, score
 from tfeff.recipes.callbacks import Callbacks
@@ -225,7 +225,7 @@ def read(settings, dataset, split, given, is_predicted):
         # Where an answer stands matters to training: submissions have all questions.
         questions += found.mismatched
         count -= len(found.mismatched)
-        check_ids(path, questions)
+        check_different_ids(path, questions)
     if not questions:
         raise ValueError(
             f"`{given}` must hold questions with answers at their offsets. Received: "

@@ -40,7 +40,7 @@ from tfeff.recipes.runs import (
 )
 from tfeff.recipes.task_dataset import find_dataset
 from tfeff.recipes.task_scores import print_undefined, task_scores
-from tfeff.recipes.tuning import report
+from tfeff.recipes.tuning import print_best
 from tfeff.tasks.encoder_limits import check_length, fitting
 from tfeff.utils.files import remove_folder
 from tfeff.utils.naming import named_as
@@ -67,34 +67,12 @@ def distill_on_a_task(
         if os.path.exists(run.path("metrics.json")):
             keep_data(run, dataset, read, trained="")
             if settings.plots:
-                student = tfeff.training.load_checkpoint(run.path(MODEL), compile=False)
-                _, tokenizer = tfeff.tasks.load_pretrained(run.path("preset"))
-                rows = _rows(dev, tokenizer, settings)
-                _draw(student, _Part(dataset, dev, rows, settings), run)
+                _draw_finished(run, dataset, dev, settings)
             return finish(run)
-        for name in ("preset", "export"):  # A start that was killed left them.
-            remove_folder(run.path(name))
-        with contextlib.suppress(FileNotFoundError):
-            os.remove(run.path("dev_metrics.csv"))
+        _remove_unfinished(run)
         with strategy.scope():
-            teacher = _load_teacher(settings, dataset)
-            encoder, tokenizer, teachers_tokenizer = _load_student(settings, teacher)
-            student = _make_student(teacher, encoder, dataset.label_names)
-            layers = _layers(
-                settings,
-                student.encoder,
-                teacher.encoder,
-                tokenizer,
-                teachers_tokenizer,
-            )
-            predictions = tfeff.objectives.Distillation(
-                student,
-                teacher,
-                attention=None,
-                hidden=False,
-                embedding=False,
-                **prediction_settings(settings),
-            )
+            layers, predictions, tokenizer = _make_models(settings, dataset)
+        teacher, student = predictions.teacher, predictions.student
         if settings.augment_with:
             train = _augmented(train, settings, tokenizer)
         train_part, dev_part = (
@@ -124,18 +102,8 @@ def distill_on_a_task(
             strategy.scope(),
         ):
             if layers is not None:
-                history = _fit(
-                    layers,
-                    train_part.encoder_batches(in_step, seed=settings.seed),
-                    settings,
-                    settings.learning_rate,
-                    settings.steps,
-                    own,
-                )
-                check_finite(layers)
-                when = "before" if layers.stop_training else "after"
-                told = f"layers {when} {settings.steps:,} steps"
-                print(f"{told}: {metrics_line(history)}")
+                batches = train_part.encoder_batches(in_step, seed=settings.seed)
+                _fit_layers(layers, batches, settings, own)
             _fit(
                 predictions,
                 train_part.rows.dataset(in_step, settings.seed),
@@ -146,7 +114,7 @@ def distill_on_a_task(
             )
         check_finite(student)
         print("student:")
-        report(best, metric, settings.prediction_steps, baseline)
+        print_best(best, metric, settings.prediction_steps, baseline)
         keep_data(run, dataset, read, trained="")
         tfeff.training.save_checkpoint(student, run.path(MODEL))
         _draw(student, dev_part, run)
@@ -214,9 +182,42 @@ class _Part:
         return answering.evaluate(model, self.dataset, self.rows, longest)
 
 
+def _remove_unfinished(run):
+    """Removes what a start that was killed has left."""
+    for name in ("preset", "export"):
+        remove_folder(run.path(name))
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(run.path("dev_metrics.csv"))
+
+
+def _draw_finished(run, dataset, dev, settings):
+    """Draws the attention of a finished run's student."""
+    student = tfeff.training.load_checkpoint(run.path(MODEL), compile=False)
+    _, tokenizer = tfeff.tasks.load_pretrained(run.path("preset"))
+    part = _Part(dataset, dev, _rows(dev, tokenizer, settings), settings)
+    _draw(student, part, run)
+
+
 def _draw(model, part, run):
     batches = part.encoder_batches(8, shuffle=False, repeat=False)
     draw(model.encoder, batches, run, part.settings.plots)
+
+
+def _make_models(settings, dataset):
+    """The distillation of layers or None, that of predictions, and the tokenizer."""
+    teacher = _load_teacher(settings, dataset)
+    encoder, *tokenizers = _load_student(settings, teacher)
+    student = _make_student(teacher, encoder, dataset.label_names)
+    layers = _layers(settings, student.encoder, teacher.encoder, *tokenizers)
+    predictions = tfeff.objectives.Distillation(
+        student,
+        teacher,
+        attention=None,
+        hidden=False,
+        embedding=False,
+        **prediction_settings(settings),
+    )
+    return layers, predictions, tokenizers[0]
 
 
 def _model_class(dataset):
@@ -375,6 +376,15 @@ def _augmented(examples, settings, tokenizer):
             word_vectors=tfeff.tasks.read_word_vectors(vectors) if vectors else None,
             seed=settings.seed,
         )
+
+
+def _fit_layers(model, batches, settings, callbacks):
+    """Trains the distillation of layers, and prints its metrics."""
+    rate, steps = settings.learning_rate, settings.steps
+    history = _fit(model, batches, settings, rate, steps, callbacks)
+    check_finite(model)
+    when = "before" if model.stop_training else "after"
+    print(f"layers {when} {steps:,} steps: {metrics_line(history)}")
 
 
 def _fit(

@@ -353,7 +353,7 @@ def make_model(settings: PretrainSettings, **changes) -> keras.Model:
         else:
             model = chosen.make_model(encoder)
     model.compile(
-        optimizer=make_optimizer(settings, settings.steps),
+        optimizer=pretraining_optimizer(settings, settings.steps),
         steps_per_execution=settings.steps_per_execution,
         jit_compile=settings.jit_compile,
         accumulation_steps=settings.accumulation_steps,
@@ -375,7 +375,7 @@ def _with_heads(settings, chosen, encoder):
     return model
 
 
-def make_optimizer(settings: PretrainSettings, steps: int):
+def pretraining_optimizer(settings: PretrainSettings, steps: int):
     """The optimizer of the settings, for so many steps."""
     return tfeff.training.adamw(
         settings.learning_rate,

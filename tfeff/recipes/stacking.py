@@ -10,7 +10,7 @@ import tfeff
 from tfeff.recipes.pretrain_settings import PretrainSettings
 from tfeff.recipes.pretraining import (
     make_model,
-    make_optimizer,
+    pretraining_optimizer,
     run_pretraining,
     settle,
 )
@@ -79,7 +79,7 @@ def stack(
         tfeff.training.train_by_stacking,
         num_layers=num_layers,
         switch_steps=steps,
-        make_optimizer=functools.partial(make_optimizer, settings)
+        make_optimizer=functools.partial(pretraining_optimizer, settings)
         if is_reset
         else None,
     )

@@ -221,11 +221,11 @@ class Tuning:
             tfeff.tasks.save_lora(model, os.path.join(folder, LORA))
         model = tfeff.encoders.merge_lora(model)
         tfeff.training.save_checkpoint(model, os.path.join(folder, MODEL))
-        report(best, self.metric, steps, self.baseline)
+        print_best(best, self.metric, steps, self.baseline)
         return best.best
 
 
-def report(
+def print_best(
     best: tfeff.training.KeepBest, metric: str, steps: int, baseline: dict
 ) -> None:
     """Prints where the kept weights are from, and why a training ended early."""

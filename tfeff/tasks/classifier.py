@@ -5,7 +5,7 @@ import keras
 
 from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import check_encoder
-from tfeff.tasks.task import SoftmaxTask, check_label_names
+from tfeff.tasks.task import SoftmaxTask, check_class_names
 from tfeff.utils.checks import check_integer
 from tfeff.utils.types import Config
 
@@ -82,7 +82,7 @@ class Classifier(SoftmaxTask):
     ):
         check_encoder("encoder", encoder)
         num_classes = check_integer("num_classes", num_classes, 2)
-        label_names = check_label_names(label_names, num_classes)
+        label_names = check_class_names(label_names, num_classes)
         super().__init__(
             encoder, num_classes, pooling, dropout, pooler_activation, **kwargs
         )

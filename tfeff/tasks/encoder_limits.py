@@ -42,7 +42,7 @@ def check_vocabulary(
         )
 
 
-def check_token_ids(token_ids: np.ndarray, encoder: Encoder) -> None:
+def check_known_ids(token_ids: np.ndarray, encoder: Encoder) -> None:
     """Raises where features have ids that the encoder has no rows for."""
     highest = token_ids.max()
     if highest >= encoder.vocabulary_size:

@@ -14,7 +14,7 @@ from tfeff.compat import sublayers
 from tfeff.encoders import Encoder
 from tfeff.encoders.adapters import adapted_projections, own_weights, projections
 from tfeff.encoders.encoder import encoder_of
-from tfeff.objectives.heads import as_array, heads_of, weights_beside
+from tfeff.objectives.heads import heads_of, weight_array, weights_beside
 from tfeff.objectives.objective import Objective
 from tfeff.storage.arguments import READ, REPLACE, paths
 from tfeff.utils.checks import check_path
@@ -81,11 +81,11 @@ def save_lora(model: Encoder | Objective, path: str | os.PathLike) -> None:
         )
     _check_scale(adapted)
     arrays = {
-        f"encoder/{layer.path}/{factor}": as_array(getattr(layer, factor))
+        f"encoder/{layer.path}/{factor}": weight_array(getattr(layer, factor))
         for layer in adapted
         for factor in _FACTORS
     }
-    arrays |= {f"head/{name}": as_array(x) for name, x in _heads(model).items()}
+    arrays |= {f"head/{name}": weight_array(x) for name, x in _heads(model).items()}
     notes = {
         "format": _FORMAT,
         "rank": str(adapted[0].lora_rank),
@@ -206,7 +206,7 @@ def _shapes(encoder):
 
 def _base_digest(encoder):
     return _digest(
-        {f"{i:06d}": as_array(x) for i, x in enumerate(own_weights(encoder))}
+        {f"{i:06d}": weight_array(x) for i, x in enumerate(own_weights(encoder))}
     )
 
 

@@ -19,12 +19,12 @@ from tfeff.encoders.encoder import foreign_class
 from tfeff.encoders.extend_length import extend_length
 from tfeff.encoders.preset_files import (
     architecture_hint,
+    belongs_to_tokenizer,
     check_preset,
     checkpoint_hint,
     is_weights_file,
     preset_folder,
     saved_dtype,
-    tokenizer_files,
 )
 from tfeff.encoders.preset_heads import check_preset_path, save_preset
 from tfeff.encoders.quantization import check_keeps_quantization
@@ -249,7 +249,7 @@ def _read_preset(path, overrides):
         )
     # KerasHub's own tokenizers do not do this themselves.
     with _damage_named(preset, "KerasHub tokenizer"):
-        check_preset(preset, tokenizer_files())
+        check_preset(preset, belongs_to_tokenizer())
     with _damage_named(preset, "encoder of tfeff"):
         overrides.setdefault("dtype", saved_dtype(preset))
         encoder = Encoder.from_preset(preset, **overrides)

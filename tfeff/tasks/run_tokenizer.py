@@ -11,7 +11,7 @@ import keras
 import keras_hub
 
 from tfeff import data
-from tfeff.encoders.preset_files import add_digests, check_preset, tokenizer_files
+from tfeff.encoders.preset_files import add_digests, belongs_to_tokenizer, check_preset
 from tfeff.storage.arguments import READ_MODEL, paths
 from tfeff.utils.files import atomic_folder
 
@@ -29,7 +29,7 @@ def save_run_tokenizer(tokenizer: keras_hub.tokenizers.Tokenizer, run_dir: str) 
     with atomic_folder(os.path.abspath(os.path.join(run_dir, _FOLDER))) as unfinished:
         tokenizer.save_to_preset(unfinished)
         # KerasHub's own tokenizers write no digests.
-        add_digests(unfinished, tokenizer_files())
+        add_digests(unfinished, belongs_to_tokenizer())
 
 
 def has_run_tokenizer(run_dir: str) -> bool:
@@ -56,7 +56,7 @@ def load_preset_tokenizer(folder: str) -> keras_hub.tokenizers.Tokenizer:
     Raises:
         ValueError: if it is damaged.
     """
-    check_preset(folder, tokenizer_files())
+    check_preset(folder, belongs_to_tokenizer())
     # KerasHub reads presets of tokenizers with the configuration of a model alone.
     with open(os.path.join(folder, "tokenizer.json"), encoding="utf-8") as file:
         config = json.load(file)

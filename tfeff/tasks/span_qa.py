@@ -16,7 +16,7 @@ from tfeff.layers.dense import bert_dense
 from tfeff.objectives.heads import Head
 from tfeff.objectives.objective import token_metrics
 from tfeff.ops.masking import MASKED
-from tfeff.tasks.encoder_limits import check_token_ids
+from tfeff.tasks.encoder_limits import check_known_ids
 from tfeff.tasks.task import Task
 from tfeff.training.losses import GlobalMeanCrossentropy
 from tfeff.utils.checks import check_integer, check_rate
@@ -168,7 +168,7 @@ class SpanQA(Task):
                 encoder has no rows for.
         """
         check_features(features)
-        check_token_ids(features.token_ids, self.encoder)
+        check_known_ids(features.token_ids, self.encoder)
         batch_size = check_integer("batch_size", batch_size)
         max_answer_tokens = check_integer("max_answer_tokens", max_answer_tokens)
         no_answer_threshold = check_threshold(no_answer_threshold)

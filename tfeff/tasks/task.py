@@ -18,7 +18,7 @@ from tfeff.layers.initializer import bert_initializer
 from tfeff.layers.layer import Layer
 from tfeff.objectives.heads import Head
 from tfeff.objectives.objective import Objective
-from tfeff.tasks.encoder_limits import check_token_ids
+from tfeff.tasks.encoder_limits import check_known_ids
 from tfeff.training.optimizers import AdamW
 from tfeff.training.replicas import needs_static_shapes
 from tfeff.utils.checks import check_bool, check_choice, check_integer, check_rate
@@ -128,7 +128,7 @@ class PooledTask(Task):
                 "`features` must be from `tfeff.data.text_features`, of examples for "
                 f"a {type(self).__name__}. Received: features={features!r}"
             )
-        check_token_ids(features.token_ids, self.encoder)
+        check_known_ids(features.token_ids, self.encoder)
         batches = features.dataset(
             check_integer("batch_size", batch_size),
             shuffle=False,
@@ -257,7 +257,7 @@ def but_for(**values):
     return {name: x for name, (x, default) in values.items() if x != default}
 
 
-def check_label_names(
+def check_class_names(
     label_names: Sequence[str] | None, count: int
 ) -> tuple[str, ...] | None:
     """Returns the names of the classes, or raises unless each has one."""

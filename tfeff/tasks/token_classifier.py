@@ -9,8 +9,8 @@ from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import check_encoder
 from tfeff.layers.dense import bert_dense
 from tfeff.objectives.heads import Head
-from tfeff.tasks.encoder_limits import check_token_ids
-from tfeff.tasks.task import Task, check_label_names
+from tfeff.tasks.encoder_limits import check_known_ids
+from tfeff.tasks.task import Task, check_class_names
 from tfeff.utils.checks import check_integer, check_rate
 from tfeff.utils.types import Config
 
@@ -74,7 +74,7 @@ class TokenClassifier(Task):
         check_encoder("encoder", encoder)
         num_classes = check_integer("num_classes", num_classes, 2)
         dropout = check_rate("dropout", dropout)
-        label_names = check_label_names(label_names, num_classes)
+        label_names = check_class_names(label_names, num_classes)
         hidden = encoder(encoder.input)["sequence_output"]
         hidden = keras.layers.Dropout(
             dropout, dtype=encoder.dtype_policy, name="dropout"
@@ -123,7 +123,7 @@ class TokenClassifier(Task):
         rows = []
         for inputs, *_ in batches:
             inputs = {name: rows.numpy() for name, rows in inputs.items()}
-            check_token_ids(inputs["token_ids"], self.encoder)
+            check_known_ids(inputs["token_ids"], self.encoder)
             logits = self.predict_on_batch(inputs)[:batch_size]
             classes = np.asarray(logits, "float32").argmax(-1)
             more = features.sequence_length - classes.shape[1]

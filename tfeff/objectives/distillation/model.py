@@ -20,7 +20,7 @@ from tfeff.objectives.distillation.loss_weights import (
     weights_left,
 )
 from tfeff.objectives.distillation.target_weights import (
-    check_predictions,
+    check_outputs,
     example_weights,
     position_counts,
     prediction_weights,
@@ -195,7 +195,7 @@ class Distillation(DistributedModel):
         layer_weights = check_layer_weights(layer_weights, encoders[0].num_layers)
         weights = _weights_of_terms(chosen, loss_weights, layer_weights)
         if "prediction" in weights or "label" in weights:
-            check_predictions(student)
+            check_outputs(student)
         if "attention" in weights:
             for name, encoder in zip(("student", "teacher"), encoders):
                 check_maps(name, encoder, str(attention))

@@ -50,7 +50,7 @@ def example_weights(sample_weight, inputs):
     return examples if weights is None else examples * ops.cast(weights, "float32")
 
 
-def check_predictions(student: keras.Model) -> None:
+def check_outputs(student: keras.Model) -> None:
     """Raises unless `prediction_weights` has weights for the student's outputs."""
     shapes = output_shapes(student.output)
     ranks = {len(shape) for shape in shapes.values()}
