@@ -190,7 +190,7 @@ class SoftmaxTask(PooledTask):
         >>> import tfeff
         >>> films = ["great fun", "far too long", "fun"]
         >>> tokenizer = tfeff.data.train_tokenizer(films * 9, vocabulary_size=18)
-        >>> examples = tfeff.data.TextExamples(films, None, None, None, range(3))
+        >>> examples = tfeff.data.TextExamples(films)
         >>> features = tfeff.data.text_features(examples, tokenizer, 8)
         >>> encoder = tfeff.encoders.build("bert_tiny", vocabulary_size=18)
         >>> tfeff.tasks.Classifier(encoder, 2).probabilities(features).shape

@@ -102,15 +102,10 @@ def text_features(
 
     Example:
     ```python
-    import numpy as np
     import tfeff
 
     examples = tfeff.data.TextExamples(
-        first=("a joy", "a bore"),
-        second=None,
-        labels=np.array([1, 0], "int32"),
-        label_names=("0", "1"),
-        ids=("0", "1"),
+        ["a joy", "a bore"], labels=[1, 0], label_names=("bad", "good")
     )
     tokenizer = tfeff.data.train_tokenizer(["a joy", "a bore"], 13)
     features = tfeff.data.text_features(examples, tokenizer, sequence_length=8)

@@ -68,7 +68,6 @@ def augment(
 
     Example:
     ```python
-    import numpy as np
     import tfeff
 
     documents = [f"{i} green bottles hanging on the wall" for i in range(100)]
@@ -76,7 +75,7 @@ def augment(
     encoder = tfeff.encoders.build("shatter_tiny", vocabulary_size=40)
     masked_lm = tfeff.objectives.MaskedLM(encoder)
     examples = tfeff.data.TextExamples(
-        ("Green bottles!", "on a wall"), None, np.array([1, 0]), ("no", "yes"), (0, 1)
+        ["Green bottles!", "on a wall"], labels=[1, 0], label_names=("no", "yes")
     )
     more = tfeff.tasks.augment(examples, masked_lm, tokenizer, copies=3)
     assert len(more) == 8 and more.labels.tolist() == [1, 1, 1, 1, 0, 0, 0, 0]
