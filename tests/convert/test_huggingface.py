@@ -17,7 +17,7 @@ from tests.convert.conversions import GOLDENS
 from tfeff.command.main import main
 from tfeff.convert.architectures import (
     ARCHITECTURES,
-    differences,
+    argument_differences,
     find_architecture,
     make_configuration,
 )
@@ -179,7 +179,7 @@ def check_same_presets(one, other):
     encoders = [Encoder.from_preset(preset) for preset in (one, other)]
     for pair in zip(*(encoder.weights for encoder in encoders), strict=True):
         np.testing.assert_array_equal(pair[0].numpy(), pair[1].numpy(), pair[0].path)
-    assert differences(*(e.get_config() for e in encoders), {"name"}) == []
+    assert argument_differences(*(e.get_config() for e in encoders), {"name"}) == []
     heads = [{n: read_head(p, n) for n in head_names(p)} for p in (one, other)]
     assert heads[0].keys() == heads[1].keys()
     for name, arrays in heads[0].items():
@@ -239,7 +239,7 @@ def test_configurations_are_the_inverse_of_arguments(name, overrides):
     free = {"name", "trainable", "dtype", "memory_efficient"} | (
         {"max_sequence_length", "sinusoid"} if name == "xlnet" else set()
     )
-    assert differences(encoder.get_config(), arguments, free) == []
+    assert argument_differences(encoder.get_config(), arguments, free) == []
     ours = Encoder(**arguments)
     shapes = [[tuple(w.shape) for w in e.weights] for e in (encoder, ours)]
     assert shapes[0] == shapes[1]
@@ -451,7 +451,10 @@ def test_the_architecture_may_be_chosen(tmp_path):
         )
         assert written.model == f"{name.title()}Model"
         again = tfeff.convert.load(tmp_path / name)
-        assert differences(encoder.get_config(), again.get_config(), {"name"}) == []
+        assert (
+            argument_differences(encoder.get_config(), again.get_config(), {"name"})
+            == []
+        )
     with pytest.raises(ValueError, match="`architecture`.*'roberto'.*roberta"):
         tfeff.convert.to_huggingface(encoder, tmp_path / "a", architecture="roberto")
     with pytest.raises(ValueError, match="As DistilBert.*num_segments=2, not 0"):
@@ -586,7 +589,7 @@ def test_an_electra_as_wide_as_its_table_comes_in_again(make, kind, tmp_path):
     assert [c.pop("label_names", None) for c in configs][0] is None
     assert configs[0] == configs[1]
     encoders = [one.encoder.get_config() for one in (model, again)]
-    assert differences(*encoders, {"name"}) == []
+    assert argument_differences(*encoders, {"name"}) == []
     for one, other in zip(model.weights, again.weights, strict=True):
         np.testing.assert_array_equal(one.numpy(), other.numpy(), one.path)
 
@@ -653,7 +656,10 @@ def test_tokenizers_of_roberta_come_in_again(make, tmp_path):
         again = make_tokenizer(str(tmp_path / "out"), "roberta")
         assert again.get_merges() == tokenizer.get_merges()
         load = tfeff.convert.load(tmp_path / "out")
-        assert differences(encoder.get_config(), load.get_config(), {"name"}) == []
+        assert (
+            argument_differences(encoder.get_config(), load.get_config(), {"name"})
+            == []
+        )
     assert type(again) is type(tokenizer)
     assert again.get_vocabulary() == tokenizer.get_vocabulary()
     for text in TEXTS:

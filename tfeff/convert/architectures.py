@@ -15,7 +15,9 @@ from tfeff.convert.xlnet import XLNet
 from tfeff.data.text.roberta_tokenizer import RobertaTokenizer
 from tfeff.data.text.xlm_roberta_tokenizer import XLMRobertaTokenizer
 from tfeff.encoders import Encoder
+from tfeff.encoders.attentions import layer_specs
 from tfeff.encoders.stack import make_blocks
+from tfeff.utils.definitions import as_dict
 
 # Formats by `model_type`.
 ARCHITECTURES: dict[str, Format] = {
@@ -65,7 +67,7 @@ def find_architecture(
     Raises:
         ValueError: if there is none; the message lists those that there are.
     """
-    specs = _specs(encoder.attention)
+    specs = [as_dict(x) for x in layer_specs(encoder.attention, encoder.num_layers)]
     names = {spec["name"] for spec in specs}
     methods = {spec.get("method") for spec in specs}
     if names == {"mixed"}:
@@ -162,7 +164,7 @@ def _described(arguments):
     values = {p.name: p.default for p in parameters if p.default is not p.empty}
     values.update(arguments)
     blocks = make_blocks(**{name: values[name] for name in _OF_BLOCKS})
-    specs = _specs(values["attention"], values["num_layers"])
+    specs = layer_specs(values["attention"], values["num_layers"])
     # The layers below have these.
     for name in ("attention", "attention_dropout", "feedforward"):
         del values[name]
@@ -172,15 +174,8 @@ def _described(arguments):
     yield values
     for spec, block in zip(specs, blocks, strict=True):
         parts = {"attention": block.attention, "feedforward": block.feedforward}
-        yield {"attention": spec["name"]} | {
+        yield {"attention": as_dict(spec)["name"]} | {
             f"{part} {name}": value
             for part, layer in parts.items()
             for name, value in layer.get_config().items()
         }
-
-
-def _specs(attention, num_layers=1):
-    """The specification of each layer's attention, as dicts."""
-    several = isinstance(attention, (list, tuple))
-    specs = attention if several else [attention] * num_layers
-    return [{"name": spec} if isinstance(spec, str) else spec for spec in specs]

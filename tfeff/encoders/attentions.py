@@ -16,7 +16,7 @@ from tfeff.utils.checks import (
     check_choice,
     check_string,
 )
-from tfeff.utils.definitions import UNREGISTERED, check_complete, refusal
+from tfeff.utils.definitions import UNREGISTERED, as_dict, check_complete, refusal
 
 _REGISTRY: dict[str, Callable] = {}
 _OWN: set[str] = set()
@@ -113,7 +113,7 @@ def make_attention(spec: str | dict, settings: dict) -> keras.layers.Layer:
             "`attention` must be a registered name or a dict with a 'name'. "
             f"Received: attention={spec!r}"
         )
-    arguments = {"name": spec} if isinstance(spec, str) else dict(spec)
+    arguments = as_dict(spec)
     name = arguments.pop("name", None)
     make = _REGISTRY[check_choice("attention", name, attentions(), UNREGISTERED)]
     accepted = _arguments_of(make)
@@ -127,6 +127,18 @@ def make_attention(spec: str | dict, settings: dict) -> keras.layers.Layer:
     given = {**offered, **arguments}
     check_complete("attention", spec, make, given)
     return make(**given)
+
+
+def layer_specs(attention: str | dict | list, num_layers: int) -> list:
+    """The specification of each layer's attention."""
+    if not isinstance(attention, (list, tuple)):
+        return [attention] * num_layers
+    if len(attention) != num_layers:
+        raise ValueError(
+            "`attention` as a list must have one entry for each layer. "
+            f"Received: {len(attention)} entries, num_layers={num_layers}"
+        )
+    return list(attention)
 
 
 def own_layer_index(spec: str | dict) -> int | None:

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
+from tfeff.encoders.attentions import layer_specs
 from tfeff.encoders.encoder import Encoder, check_encoder
 from tfeff.layers.checks import check_disabled_heads
 from tfeff.utils.checks import check_integer, check_mapping
+from tfeff.utils.definitions import as_dict
 
 
 def disable_heads(encoder: Encoder, heads: Mapping[int, Sequence[int]]) -> Encoder:
@@ -59,9 +61,7 @@ def disable_heads(encoder: Encoder, heads: Mapping[int, Sequence[int]]) -> Encod
                 f"{list(disabled[index])} in layer {index}"
             )
     config = encoder.get_config()
-    specs = encoder.attention
-    if not isinstance(specs, (list, tuple)):
-        specs = [specs] * len(attentions)
+    specs = layer_specs(encoder.attention, len(attentions))
     config["attention"] = [_with_heads(*pair) for pair in zip(specs, disabled)]
     changed = Encoder.from_config(config)
     if len(encoder.weights) != len(changed.weights):
@@ -76,6 +76,6 @@ def disable_heads(encoder: Encoder, heads: Mapping[int, Sequence[int]]) -> Encod
 
 def _with_heads(spec, disabled):
     """The specification of an attention with these heads switched off."""
-    spec = {"name": spec} if isinstance(spec, str) else dict(spec)
+    spec = as_dict(spec)
     spec.pop("disabled_heads", None)
     return spec | {"disabled_heads": list(disabled)} if disabled else spec

@@ -10,6 +10,7 @@ from tfeff.encoders.layer_states import QUANTIZED
 from tfeff.layers import RelativeAttention
 from tfeff.layers.initializer import bert_initializer
 from tfeff.utils.checks import check_integer
+from tfeff.utils.definitions import as_dict
 
 
 def extend_length(encoder: Encoder, max_sequence_length: int, seed: int = 0) -> Encoder:
@@ -102,8 +103,9 @@ def _with_fixed_distances(encoder):
     """The attention's specification, in which no distance depends on the length."""
 
     def fixed(spec, layer):
-        name = spec if isinstance(spec, str) else spec["name"]
-        if name != "relative" or not isinstance(layer, RelativeAttention):
+        if as_dict(spec)["name"] != "relative" or not isinstance(
+            layer, RelativeAttention
+        ):
             return spec
         return {**spec, "max_distance": layer.max_distance}
 

@@ -4,7 +4,7 @@ This needs Keras alone, on any of its backends.
 """
 
 from tfeff.compat import untracked
-from tfeff.encoders.attentions import make_attention, own_layer_index
+from tfeff.encoders.attentions import layer_specs, make_attention, own_layer_index
 from tfeff.layers import EncoderBlock, FeedForward
 from tfeff.layers.checks import check_divides
 from tfeff.layers.initializer import bert_initializer
@@ -60,7 +60,7 @@ def make_blocks(
     if attention_dropout is None:
         attention_dropout = dropout
     attention_dropout = check_rate("attention_dropout", attention_dropout)
-    specs = _one_a_layer(untracked(attention), num_layers)
+    specs = layer_specs(untracked(attention), num_layers)
     check_choice("sharing", sharing, SHARING)
     leaders = _leaders(specs, sharing, sharing_group_size)
     blocks: list[EncoderBlock] = []
@@ -149,18 +149,6 @@ def apply_blocks(
         )
         hidden_states.append(hidden)
     return hidden_states
-
-
-def _one_a_layer(attention, num_layers: int) -> list:
-    """The specification of each layer's attention."""
-    if not isinstance(attention, (list, tuple)):
-        return [attention] * num_layers
-    if len(attention) != num_layers:
-        raise ValueError(
-            "`attention` as a list must have one entry for each layer. "
-            f"Received: {len(attention)} entries, num_layers={num_layers}"
-        )
-    return list(attention)
 
 
 def _leaders(attentions: list, sharing: str, group_size: int | None) -> list[int]:

@@ -8,6 +8,7 @@ from tfeff.encoders.encoder import Encoder, check_encoder
 from tfeff.encoders.layer_states import QUANTIZED
 from tfeff.layers.relative_attention import METHODS
 from tfeff.utils.checks import check_choice, check_integer
+from tfeff.utils.definitions import as_dict
 
 
 def swap_positions(
@@ -81,7 +82,7 @@ def swap_positions(
 
 
 def _relative(spec, method, max_distance):
-    arguments = {"name": spec} if isinstance(spec, str) else dict(spec)
+    arguments = as_dict(spec)
     if arguments["name"] != "self":
         raise ValueError(
             "`encoder` must have the attention 'self' in every layer. "

@@ -17,7 +17,7 @@ from tfeff.utils.checks import (
     check_integer,
     check_string,
 )
-from tfeff.utils.definitions import UNREGISTERED, check_complete, refusal
+from tfeff.utils.definitions import UNREGISTERED, as_dict, check_complete, refusal
 
 # The settings of a layer that functions get if their signatures name them.
 _SETTINGS = "num_parts", "layer_index", "num_layers", "dtype"
@@ -144,7 +144,7 @@ class RegisteredPartition:
                 "`partition` must be a registered name, a dict with a 'name', or None. "
                 f"Received: partition={spec!r}"
             )
-        arguments = {"name": spec} if isinstance(spec, str) else dict(spec)
+        arguments = as_dict(spec)
         name = arguments.pop("name", None)
         self._name = check_choice("partition", name, _REGISTRY, UNREGISTERED)
         self._made = _REGISTRY[self._name]

@@ -33,6 +33,11 @@ def refusal(
     return "Give another name, or start Python again to define the name anew"
 
 
+def as_dict(spec: str | Mapping) -> dict:
+    """A name, or a name with further arguments, as a new dict with a `"name"`."""
+    return {"name": spec} if isinstance(spec, str) else dict(spec)
+
+
 def check_complete(
     argument: str, spec: str | dict, function: Any, given: Container[str]
 ) -> None:
@@ -52,7 +57,7 @@ def check_complete(
         and parameter.name not in given
     ]
     if missing:
-        name = spec if isinstance(spec, str) else spec["name"]
+        name = as_dict(spec)["name"]
         raise ValueError(
             f"`{argument}` {name!r} must have the arguments {missing}, as in "
             f"{{'name': {name!r}, {missing[0]!r}: …}}. Received: {argument}={spec!r}"
