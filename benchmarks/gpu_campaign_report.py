@@ -21,7 +21,7 @@ PANELS = {
     ),
 }
 SETTINGS = ("device", "size", "length", "million_tokens", "batch_size", "rate", "dtype")
-SETTINGS += ("tokens_digest",)
+SETTINGS += ("points", "tokens_digest")
 HEAD = """# Pretraining on a GPU
 
 Masked language models on the texts of the campaign, with Keras on JAX: AdamW, a

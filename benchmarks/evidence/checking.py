@@ -13,17 +13,17 @@ def check(wanted: list[Cell], cells: dict[str, Cell], places: Places) -> None:
     """Runs recorded cells again, in folders of their own, and compares the metrics."""
     rows = places.ledger.rows()
     campaign = Campaign(wanted, cells, places)
+    core = min(os.sched_getaffinity(0))
     different, count = [], 0
     for cell in wanted:
         if cell.name not in rows or cell.recipe == "timing":
             continue  # Times are never the same.
         count += 1
-        for need in cell.needs:
-            lost = campaign.is_folder_lost(cells[need])
-            if lost and not campaign.do_again(cells[need], 0):
+        for need in campaign.lost(cell):
+            if not campaign.do_again(cells[need], core):
                 raise SystemExit(f"{need} failed: {places.run(need)}.log")
         folder = f"{places.run(cell.name)}-check-{int(time.time())}"
-        outcome = campaign.perform(cell, folder, sorted(os.sched_getaffinity(0))[0])
+        outcome = campaign.perform(cell, folder, core)
         if outcome is None:
             raise SystemExit(f"{cell.name} failed: {folder}.log")
         recorded = rows[cell.name]["metrics"]

@@ -230,7 +230,7 @@ def values_table(
     for term in terms_of(claim):
         if not (values := evidence.values(term)):
             continue
-        names = [name for name in evidence.rows if is_of(name, term)]
+        names = evidence.names(term)
         rates = {
             evidence.rows[name]["command"].split("--learning_rate=")[-1].split()[0]
             for name in names
@@ -274,9 +274,7 @@ def mean_and_seeds(values: Mapping[int, float]) -> str:
 
 def cost_text(term: Term, evidence: Evidence) -> str:
     """The time of a system's step with its quartiles, of a stacked one both."""
-    commands = [
-        row["command"] for name, row in evidence.rows.items() if is_of(name, term)
-    ]
+    commands = [evidence.rows[name]["command"] for name in evidence.names(term)]
     stacked = any(switch_step(command) is not None for command in commands)
     texts = []
     for system in (TWO_LAYERS, BERT) if stacked else (whole_system(term.system),):
@@ -294,7 +292,7 @@ def rows_table(claim: Claim, evidence: Evidence) -> list[str]:
     found: dict[tuple[str, str], list[dict]] = {}
     for term in terms_of(claim):
         own = found.setdefault((term.stage, term.system), [])
-        own += [row for name, row in evidence.rows.items() if is_of(name, term)]
+        own += [evidence.rows[name] for name in evidence.names(term)]
     lines = []
     for (stage, system), rows in found.items():
         if rows:

@@ -4,6 +4,7 @@ import functools
 import os
 import signal
 import threading
+import traceback
 from pathlib import Path
 
 from evidence.cells import Cell
@@ -27,7 +28,8 @@ class Campaign:
         self.needed = {need for cell in cells.values() for need in cell.needs}
         self.lock = threading.Condition()
         self.running: dict[str, Process] = {}
-        self.taken: set[str] = set()
+        # By the cell that a slot has taken: it, and what is run again for its folder.
+        self.taken: dict[str, set[str]] = {}
         self.failed: set[str] = set()
         self.is_over = False
 
@@ -94,12 +96,14 @@ class Campaign:
     def work(self, cells: list[Cell], core: int) -> None:
         """Does one cell after the other on a core."""
         while cell := self.take(cells):
-            found = None
+            found = False
             try:
                 found = self.do(cell, core)
+            except Exception:
+                say(traceback.format_exc())
             finally:
                 with self.lock:
-                    self.taken.discard(cell.name)
+                    del self.taken[cell.name]
                     if not found and not self.is_over:
                         self.failed.add(cell.name)
                         say(f"{cell.name} failed: {self.places.run(cell.name)}.log")
@@ -110,17 +114,20 @@ class Campaign:
         with self.lock:
             while not self.is_over:
                 rows = self.ledger.rows()
+                taken = {name for names in self.taken.values() for name in names}
                 left = [
                     cell
                     for cell in cells
                     if cell.name not in rows
-                    and cell.name not in self.taken
+                    and cell.name not in taken
                     and cell.name not in self.failed
                 ]
                 for cell in left:
                     if all(need in rows for need in cell.needs):
-                        self.taken.add(cell.name)
-                        return cell
+                        names = {cell.name, *self.lost(cell)}
+                        if taken.isdisjoint(names):
+                            self.taken[cell.name] = names
+                            return cell
                 if not left or not self.taken:
                     return None
                 self.lock.wait(timeout=1)
@@ -128,12 +135,10 @@ class Campaign:
 
     def do(self, cell: Cell, core: int) -> bool:
         """Runs a cell to its row; False if it did not come to its end."""
-        for need in cell.needs:  # Rows may be there where folders are gone.
-            lost = self.cells[need]
-            if self.is_folder_lost(lost):
-                say(f"{need}: again, for its folder")
-                if not self.do_again(lost, core):
-                    return False
+        for name in self.lost(cell):
+            say(f"{name}: again, for its folder")
+            if not self.do_again(self.cells[name], core):
+                return False
         say(f"{cell.name}: begins")
         outcome = self.perform(cell, self.places.run(cell.name), core)
         if outcome is None:
@@ -147,9 +152,6 @@ class Campaign:
     def do_again(self, cell: Cell, core: int) -> bool:
         """Runs a cell that has a row for its folder; False if that failed."""
         Path(f"{self.places.run(cell.name)}.json").unlink(missing_ok=True)
-        lost = [self.cells[n] for n in cell.needs if self.is_folder_lost(self.cells[n])]
-        if not all(self.do_again(need, core) for need in lost):
-            return False
         return self.perform(cell, self.places.run(cell.name), core) is not None
 
     def perform(self, cell: Cell, folder: str, core: int) -> dict | None:
@@ -167,6 +169,17 @@ class Campaign:
 
             work.clean(folder, cell.name in self.needed)
         return found
+
+    def lost(self, cell: Cell) -> list[str]:
+        """The needs of a cell whose folders are gone, each after its own.
+
+        Rows may have come to a machine without the folders.
+        """
+        found: dict[str, None] = {}
+        for need in cell.needs:
+            if self.is_folder_lost(self.cells[need]):
+                found |= dict.fromkeys([*self.lost(self.cells[need]), need])
+        return list(found)
 
     def is_folder_lost(self, cell: Cell) -> bool:
         """Whether what others start from is not there any more."""

@@ -68,6 +68,7 @@ class Verdict:
     Attributes:
         verdict: one of the four.
         effect, margin, deviation: as in the rule; `None` where there are too few rows.
+            Of a t-test the deviation is that of the effects over √systems.
         seeds: how many all systems of the comparison have.
         more_seeds: how many more would decide an effect and a deviation of this size;
             infinite where not even 1000 would, `None` where it is decided, or cannot be
@@ -163,19 +164,21 @@ class Evidence:
         }
         found = 0.0
         for stage, system in stages:
-            own = self._of(stage, system)
-            each = max((float(row["tokens"]) for row in own), default=0.0)
-            found += each * max(0, seeds - len(own))
+            # A task may read none where another one of the seed does.
+            each: dict[str, float] = {}
+            for row in self.rows.values():
+                if (row["stage"], row["system"]) == (stage, system):
+                    seed, read = row["seed"], float(row["tokens"])
+                    each[seed] = max(read, each.get(seed, 0.0))
+            found += max(each.values(), default=0.0) * max(0, seeds - len(each))
         return found
 
-    def _of(self, stage: str, system: str) -> list[dict]:
-        """The rows of a system in a stage, one a seed, of whatever task."""
-        own = {
-            row["seed"]: row
-            for row in self.rows.values()
-            if (row["stage"], row["system"]) == (stage, system)
-        }
-        return list(own.values())
+    def names(self, term: Term) -> list[str]:
+        """The cells of a term that have rows: all seeds, of all tasks of a mean."""
+        own = [
+            dataclasses.replace(term, task=task) for task in tasks_of(term, self.tasks)
+        ]
+        return [name for name in self.rows if any(is_of(name, one) for one in own)]
 
     def over_time(self, name: str) -> list[dict[str, float]]:
         """A cell's curve with `time`, as a share of BERT's pretraining.
@@ -208,8 +211,9 @@ class Evidence:
         """
         found = []
         for term in terms:
-            names = [name for name in self.rows if is_of(name, term)]
-            curves = [points for name in names if (points := self.over_time(name))]
+            curves = [
+                points for name in self.names(term) if (points := self.over_time(name))
+            ]
             if not curves:
                 return None
             if term.metric == "equal_cost":

@@ -44,7 +44,13 @@ def perform(cell: Cell, context: Context, folder: str) -> dict[str, Any]:
         settings["pretrained"] = f"{folder}-scratch"
         make_scratch(settings["pretrained"], context, cell.seed)
     if cell.recipe != "positions":
-        run(cell.recipe, settings, folder)
+        try:
+            run(cell.recipe, settings, folder)
+        except ArithmeticError:  # It has diverged.
+            if cell.stage != "pilot":
+                raise
+            # A rate at which a system diverges is not chosen.
+            return {"metrics": {"loss": math.inf}, "curve": [], "tokens": 0}
     if cell.recipe in ("pretrain", "stack"):
         metrics = judge_text(cell, context, folder)
         if cell.stage != "pilot" and predicts_masks(cell.system):

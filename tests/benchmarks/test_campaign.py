@@ -1,5 +1,7 @@
+import contextlib
 import csv
 import json
+import math
 import os
 import signal
 import subprocess
@@ -126,6 +128,9 @@ def test_a_pilot_chooses_the_rate_and_the_later_stages_read_it(part):
         lambda name, metric: losses[name.split("/")[2]],
     )
     assert context.rate("BERT") == 1e-3
+    assert context.cost("BERT") == 1.0  # Not as it was timed beside itself.
+    losses["0.002"] = math.inf  # It has diverged.
+    assert context.rate("BERT") == 1e-3
     (cell,) = [
         cell
         for cell in part("cells").make_cells(context.scale)
@@ -157,6 +162,71 @@ def test_recipes_take_the_settings_of_all_cells(part, scale):
         settings = work.recipe_settings(cell.recipe, given, "none")
         if cell.recipe in ("pretrain", "stack"):
             settle(settings)
+
+
+def test_a_rate_at_which_a_pilot_diverges_loses(part, tmp_path, monkeypatch):
+    from tfeff.training import Diverged
+
+    def run(*_):
+        raise Diverged("NaN")
+
+    work = part("work")
+    monkeypatch.setattr(work, "run", run)
+    make = part("cells").Cell
+    settings = ("pretrain", lambda context: {})
+    pilot = make("pilot", "BERT", "0.002", 0, *settings)
+    outcome = work.perform(pilot, None, str(tmp_path))
+    assert outcome["metrics"] == {"loss": math.inf}
+    ledger = part("ledger").Ledger(str(tmp_path), "toy")
+    ledger.add(vars(pilot), [], a_row(outcome["metrics"]))
+    assert ledger.rows()[pilot.name]["metrics"] == {"loss": math.inf}
+    with pytest.raises(Diverged):
+        work.perform(make("pretraining", "BERT", "", 0, *settings), None, "")
+
+
+@pytest.mark.parametrize("error", [None, RuntimeError("no disk")])
+def test_two_slots_do_not_run_one_lost_folder_at_a_time(
+    part, tmp_path, monkeypatch, capsys, error
+):
+    schedule, make = part("schedule"), part("cells").Cell
+    places = part("places").Places("toy", "x", str(tmp_path), str(tmp_path))
+    pretrained = make("pretraining", "Shatter", "", 0, "pretrain", dict)
+    tasks = [
+        make("transfer", "Shatter", task, 0, "finetune", dict, (pretrained.name,))
+        for task in ("CoLA", "MRPC")
+    ]
+    places.ledger.add(vars(pretrained), [], a_row({"loss": 1.0}))
+    started, together = [], []
+
+    def perform(self, cell, folder, core):
+        assert cell.name not in self.running
+        self.running[cell.name] = None
+        together.append(len(self.running))
+        started.append(cell.name)
+        time.sleep(0.2)
+        os.makedirs(os.path.join(folder, "preset"))
+        del self.running[cell.name]
+        if error and len(started) == 1:
+            raise error
+        return {"metrics": {"loss": 1.0}}
+
+    def record(cell, outcome, places):
+        places.ledger.add(vars(cell), [], a_row(outcome["metrics"]))
+
+    monkeypatch.setattr(schedule.Campaign, "perform", perform)
+    monkeypatch.setattr(schedule, "record", record)
+    monkeypatch.setattr(schedule.signal, "signal", lambda *_: None)
+    campaign = schedule.Campaign(
+        tasks, {cell.name: cell for cell in (pretrained, *tasks)}, places
+    )
+    with pytest.raises(SystemExit) if error else contextlib.nullcontext():
+        campaign.run(2, None)
+    # The other slot goes on behind an error of the first.
+    rows = {pretrained.name, *(cell.name for cell in tasks[bool(error) :])}
+    assert set(places.ledger.rows()) == rows
+    assert started[0] == pretrained.name and started.count(pretrained.name) == 1
+    assert max(together) <= 2
+    assert ("no disk" in capsys.readouterr().out) is bool(error)
 
 
 def test_rows_are_written_once(part, tmp_path):
@@ -240,6 +310,18 @@ def test_pages_of_made_up_rows(part, recorded, tmp_path):
     assert "10 cells are recorded" in summary
     (effects,) = (row[4] for row in rows if row[0].endswith("(order-of-words.md)"))
     assert "BERT below No_Position: +3.000 ± 0.225, confirmed; " in effects
+
+
+def test_a_mean_of_tasks_has_the_rows_of_all(part, tmp_path):
+    ledger = part("ledger").Ledger(str(tmp_path), "full")
+    tasks = part("systems").SCALES["full"].tasks
+    for task in tasks:
+        row = a_row({"score": 0.5}, tokens=100 if task == "CoLA" else 0)
+        ledger.add(a_cell("BERT", 0, "transfer", task), [], row)
+    evidence = part("verdicts").Evidence(ledger, tasks, 7400)
+    term = part("claims").Term(1, "transfer", "BERT", "average", "score")
+    assert len(evidence.names(term)) == len(tasks) == 5
+    assert evidence.tokens([term], 3) == 200.0  # Of two seeds more.
 
 
 def test_effects_say_which_way_equality_fails(part):

@@ -103,7 +103,7 @@ def test_the_page_has_a_row_a_system_and_a_picture_of_each_setting(load, tmp_pat
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     script = load("gpu_campaign_report.py")
     key = ("size", "variant", "seed", "device", "million_tokens", "batch_size")
-    key += ("rate", "dtype", "tokens_digest")
+    key += ("rate", "dtype", "points", "tokens_digest")
     rows, points = [], []
     for size, variant, seed, loss in (
         ("small", "no_position", 0, 5.0),
@@ -112,7 +112,7 @@ def test_the_page_has_a_row_a_system_and_a_picture_of_each_setting(load, tmp_pat
         ("small", "shatter", 0, 2.9),
         ("base", "bert", 0, 2.5),
     ):
-        values = (size, variant, seed, "A card", 1, 4, 0.5, "float32", "abc")
+        values = (size, variant, seed, "A card", 1, 4, 0.5, "float32", 40, "abc")
         case = dict(zip(key, map(str, values)))
         more = {"length": 16, "loss": loss, "unigram_entropy": 6.0}
         rows.append(case | more | {"tokens_a_second": 12345})
