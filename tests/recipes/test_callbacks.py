@@ -172,6 +172,13 @@ def test_each_training_of_a_grid_has_its_own_callback(tmp_path):
         (ValueError, "unexpected keyword.*'often'", "my_tracker.Tracker('x', often=3)"),
         (ValueError, "not set the learning rate", "keras.callbacks.ReduceLROnPlateau"),
         (ValueError, "the recipe has a schedule", "my_tracker.Falling()"),
+        (ValueError, "leave the weights", "keras.callbacks.BackupAndRestore('x')"),
+        (ValueError, "leave the weights", "keras.callbacks.SwapEMAWeights()"),
+        (
+            ValueError,
+            "leave the weights.*`patience` ends",
+            "keras.callbacks.EarlyStopping(restore_best_weights=True)",
+        ),
     ],
 )
 def test_what_is_no_callback_is_named_before_any_work(error, message, text, tmp_path):
@@ -194,6 +201,18 @@ def test_objects_that_are_no_callbacks_are_named(tmp_path):
     for wrong in (falling, falling(patience=2)):
         with pytest.raises(ValueError, match="`callbacks` must not set the learning"):
             Callbacks(settings, [wrong])
+    stop = keras.callbacks.EarlyStopping
+    for wrong in (keras.callbacks.SwapEMAWeights, stop(restore_best_weights=True)):
+        with pytest.raises(ValueError, match="`callbacks` must leave the weights"):
+            Callbacks(settings, [wrong])
+    Callbacks(settings, [stop, stop(patience=2)])
+    find_callback("keras.callbacks.EarlyStopping(patience=2)")
+    late = Callbacks(settings, [lambda: stop(restore_best_weights=True)])
+    with (
+        pytest.raises(ValueError, match="`callbacks` must leave the weights"),
+        late.of_training(str(tmp_path), {}),
+    ):
+        pass
     made = Callbacks(settings, [dict])
     with (
         pytest.raises(TypeError, match="`callbacks` must be Keras callbacks"),

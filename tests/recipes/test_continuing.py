@@ -2,7 +2,9 @@
 
 import dataclasses
 import json
+import shutil
 
+import keras
 import numpy as np
 import pytest
 
@@ -165,7 +167,15 @@ def save_bert(path):
     return tokenizer
 
 
-def run(run_dir, text, **settings):
+class Stop(keras.callbacks.Callback):
+    """Ends a training by an error in its second epoch."""
+
+    def on_epoch_begin(self, epoch, logs=None):
+        if epoch == 1:
+            raise RuntimeError("stopped")
+
+
+def run(run_dir, text, callbacks=(), **settings):
     """A small run in this process; its losses on the text that it is trained on."""
     arguments = {
         "corpus": (text,),
@@ -178,7 +188,9 @@ def run(run_dir, text, **settings):
     }
     if "pretrained" not in settings:
         arguments |= {"vocabulary_size": 60, "override": SIZES}
-    pretrain(PretrainSettings(run_dir=str(run_dir), **(arguments | settings)))
+    pretrain(
+        PretrainSettings(run_dir=str(run_dir), **(arguments | settings)), callbacks
+    )
     return json.loads((run_dir / "metrics.json").read_text())
 
 
@@ -235,6 +247,22 @@ def test_a_run_goes_on_where_another_ended(first, text, tmp_path, capsys):
     assert (shorter.max_sequence_length, shorter.position) == (16, "none")
     assert shorter.blocks[0].attention.method == "huang4"
     assert "its heads of masked_lm" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_run_that_has_begun_needs_its_source_no_more(first, text, tmp_path):
+    """A source that trains on deletes its older checkpoints."""
+    source = tmp_path / "source"
+    shutil.copytree(first[0], source)
+    settings = {"pretrained": f"{source}@2", "learning_rate": 1e-3}
+    whole = run(tmp_path / "whole", text, **settings)
+    with pytest.raises(RuntimeError, match="stopped"):
+        run(tmp_path / "run", text, [Stop()], **settings)
+    shutil.rmtree(source)
+    assert run(tmp_path / "run", text, **settings) == whole
+    with pytest.raises(ValueError, match="`pretrained`"):
+        run(tmp_path / "other", text, **settings)
+    assert not (tmp_path / "other").exists()
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ What is trained on changes between the starts, so that the weights do.
 """
 
 import json
+import os
 import shutil
 
 import numpy as np
@@ -178,4 +179,14 @@ def test_a_start_that_ends_in_between_is_made_up_for(folder):
     kept(folder / "run")
     tfeff.export.check_export(exported)
     assert not list((folder / "run").glob(".partial-*"))
+    # The file of the model was deleted: its preset and export are another model's.
+    os.remove(run.path("model.keras"))
+    options["model"] = models[0]
+    digests = (folder / "run" / "export" / "SHA256SUMS").read_bytes()
+    save = lambda path: shutil.copy(files[0], path)  # noqa: E731
+    exported = write_model(run, **options, is_kept=False, save=save)
+    assert has_model(run, files[0])
+    kept(folder / "run")
+    with open(os.path.join(exported, "SHA256SUMS"), "rb") as file:
+        assert file.read() != digests
     run.close()

@@ -181,6 +181,14 @@ def test_manifests_name_nothing_outside(name, store):
         storage.fetch(URL)
 
 
+def test_a_size_that_is_infinite_is_damage(store):
+    entry = {"size": float("inf"), "sha256": "0" * 64}
+    manifest = json.dumps({"format": 1, "files": {"a": entry}})
+    write(remote(store), {NAME: manifest})
+    with pytest.raises(ValueError, match=f"whose {NAME} is damaged.*infinity"):
+        storage.fetch(URL)
+
+
 def test_folders_of_others_are_fetched_by_version(store, folder):
     write(remote(store), read(folder))
     for path in (remote(store, "a.txt"), remote(store, "below/b.txt")):

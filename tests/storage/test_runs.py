@@ -136,6 +136,22 @@ class Stop(keras.callbacks.Callback):
             raise RuntimeError("stopped")
 
 
+@pytest.mark.parametrize("name", [NAME, UNFINISHED])
+def test_an_uploaded_run_is_opened_by_its_url_alone(tmp_path, name):
+    """By a path its checkpoints would not be found: it would begin anew in it."""
+    url = (tmp_path / "run").as_uri()
+    with pytest.raises(RuntimeError, match="stopped"):
+        train(url, callbacks=[Stop()])
+    os.rename(tmp_path / "run" / NAME, tmp_path / "run" / name)
+    before = {p: p.read_bytes() for p in (tmp_path / "run").rglob("*") if p.is_file()}
+    with pytest.raises(ValueError, match=f"`directory` must be given by its.*{name}"):
+        train(str(tmp_path / "run"))
+    after = {p: p.read_bytes() for p in (tmp_path / "run").rglob("*") if p.is_file()}
+    assert after == before
+    os.rename(tmp_path / "run" / name, tmp_path / "run" / NAME)
+    train(url)
+
+
 def test_a_run_is_published_and_gone_on_with_elsewhere(
     store, tmp_path, monkeypatch, capsys
 ):

@@ -180,3 +180,29 @@ def test_steps_and_patience_that_do_not_fit_an_earlier_start(tmp_path):
     with pytest.raises(ValueError, match="`patience` must be None for .*patience=3"):
         fit(total_steps=8, validation_data=valid, patience=3)
     assert fit(total_steps=6).optimizer.iterations == 6
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda path: KeepBest(dict, "score", 1, path),
+        lambda path: keras.callbacks.BackupAndRestore(path),
+        lambda path: keras.callbacks.SwapEMAWeights(),
+        lambda path: keras.callbacks.EarlyStopping(restore_best_weights=True),
+    ],
+)
+def test_a_run_refuses_callbacks_that_put_back_weights(make, tmp_path):
+    """The newest checkpoint, with which the next start goes on, has others."""
+    with (
+        RunDirectory(tmp_path / "run", {}) as run,
+        pytest.raises(ValueError, match="`callbacks` must leave the weights"),
+    ):
+        run.fit(
+            make_model,
+            lambda skipped: batches(),
+            total_steps=2,
+            steps_per_epoch=1,
+            tokens_per_step=1,
+            callbacks=[make(str(tmp_path / "kept"))],
+        )
+    assert not (tmp_path / "run").exists()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import keras
 
+from tfeff.training.other_weights import check_class_leaves_weights
 from tfeff.utils.checks import near_miss
 from tfeff.utils.files import write_text
 
@@ -32,7 +33,8 @@ class Callbacks:
 
     Raises:
         ValueError: if a name is not of a class that can be imported and called with
-            its arguments; if a callback would set the learning rate.
+            its arguments; if a callback would set the learning rate, or put other
+            weights in place of those that are trained.
         TypeError: if something is no Keras callback.
     """
 
@@ -102,7 +104,7 @@ def find_callback(text: str) -> functools.partial:
 
     Raises:
         ValueError: if the text is another one; if there is no such package or class, or
-            it has no such arguments; if the class sets the learning rate.
+            it has no such arguments; if the class sets the learning rate or weights.
         TypeError: if it is no class of Keras callbacks.
     """
     name, args, kwargs = _parse(text)
@@ -135,12 +137,13 @@ def find_callback(text: str) -> functools.partial:
         )
     _check_sets_no_rate(cls, text)
     try:
-        inspect.signature(cls).bind(*args, **kwargs)
+        bound = inspect.signature(cls).bind(*args, **kwargs)
     except TypeError as error:
         raise ValueError(
             f"`callbacks` must have the arguments of {name}"
             f"{inspect.signature(cls)}. Received: {text!r}: {error}"
         ) from error
+    check_class_leaves_weights(cls, bound.arguments, text)
     return functools.partial(cls, *args, **kwargs)
 
 
@@ -175,7 +178,9 @@ def _check_callback(one, is_made=False):
             "`callbacks` must be Keras callbacks, or functions that make one. "
             f"Received: {one!r}"
         )
-    _check_sets_no_rate(one if isinstance(one, type) else type(one), one)
+    cls = one if isinstance(one, type) else type(one)
+    _check_sets_no_rate(cls, one)
+    check_class_leaves_weights(cls, vars(one) if is_callback else {}, one)
 
 
 def _check_sets_no_rate(cls, given):

@@ -36,7 +36,7 @@ from tfeff.recipes.runs import (
     recipe_running,
 )
 from tfeff.recipes.settings import changed, check_settings
-from tfeff.recipes.starting import load_pretrained
+from tfeff.recipes.starting import has_checkpoint, load_pretrained
 from tfeff.tasks.run_tokenizer import (
     RUN_TOKENIZER,
     has_run_tokenizer,
@@ -195,7 +195,9 @@ def run_pretraining(
     in_step = examples_in_step(settings, settings.batch_size, strategy)
     keras.utils.set_random_seed(settings.seed)
     with strategy.scope():
-        model = make_model()  # Before the folder: not all settings make one.
+        # Before the folder: not all settings make one. A run that has begun needs none,
+        # nor what it was pretrained from, which may be gone.
+        new = None if has_checkpoint(settings.run_dir) else make_model()
     with open_run(settings, strategy) as run:
         tokenizer, train, valid = run.by_chief(
             lambda: _make_data(run, settings),
@@ -217,7 +219,7 @@ def run_pretraining(
             )
             model = fit(
                 run,
-                lambda: model,
+                lambda: make_model() if new is None else new,
                 lambda skipped: tfeff.training.distribute(
                     functools.partial(
                         train.batches,

@@ -59,7 +59,9 @@ def write_model(
         Where the export is.
     """
     write_preset = functools.partial(tfeff.tasks.save_pretrained, model, tokenizer)
-    if not is_kept and os.path.exists(run.path(MODEL)):
+    # A first start writes the model before the preset.
+    has_others = any(os.path.exists(run.path(name)) for name in (MODEL, "preset"))
+    if not is_kept and has_others:
         make_anew(run.path("preset"), write_preset)
         exported = export_anew(run, model, tokenizer, **options)
         # Last, as the next start of a run that is killed before must do it all again.

@@ -1,9 +1,21 @@
-"""The pretrained encoder that a recipe starts from."""
+"""What a recipe starts from: a pretrained encoder, or a checkpoint of its own run."""
 
+import os
 from typing import Any
 
 import tfeff
+from tfeff.storage.fetching import published_files
+from tfeff.training.checkpoints import checkpoint_steps
+from tfeff.utils.checks import is_url
 from tfeff.utils.naming import named_as
+
+
+def has_checkpoint(run_dir: str) -> bool:
+    """Whether a run has a checkpoint, from which its next start goes on."""
+    if not is_url(run_dir):
+        return bool(checkpoint_steps(os.path.join(run_dir, "checkpoints")))
+    files = published_files("run_dir", run_dir)
+    return any(name.startswith("checkpoints/") for name in files)
 
 
 def load_pretrained(settings: Any, step: int | None = None, seed: int = 0):

@@ -13,6 +13,8 @@ from tfeff.utils.files import PARTIAL, walk
 NAME = "tfeff-manifest.json"
 # A list of all objects, while files are being uploaded or deleted.
 UNFINISHED = "tfeff-unfinished.json"
+# What a folder has that tfeff has uploaded.
+OF_UPLOADS = (NAME, UNFINISHED)
 _FORMAT = 1
 # Digests that this process has computed, by the file's device, inode, size and time.
 _known: dict[tuple, str] = {}
@@ -69,7 +71,13 @@ class Manifest:
                 )
                 for name, file in record["files"].items()
             }
-        except (AttributeError, KeyError, RecursionError, TypeError) as error:
+        except (
+            AttributeError,
+            KeyError,
+            OverflowError,  # Of a size that is infinite.
+            RecursionError,
+            TypeError,
+        ) as error:
             raise ValueError(f"{type(error).__name__}: {error}") from error
         return cls(files)
 

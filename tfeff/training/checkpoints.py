@@ -256,8 +256,10 @@ def checkpoint_steps(directory: str) -> list[int]:
     """The steps of a folder's checkpoints, in increasing order."""
     if not os.path.isdir(directory):
         return []
-    matches = (_NAME.fullmatch(name) for name in os.listdir(directory))
-    return sorted(int(match[1]) for match in matches if match)
+    names = {*os.listdir(directory)}
+    steps = (int(match[1]) for name in names if (match := _NAME.fullmatch(name)))
+    # Files that other programs have named, such as step-5.keras, are none.
+    return sorted(step for step in steps if checkpoint_path("", step) in names)
 
 
 class Checkpoints(keras.callbacks.Callback):

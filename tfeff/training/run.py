@@ -13,6 +13,7 @@ import keras
 import tensorflow as tf
 
 from tfeff.storage.lease import holder_id
+from tfeff.storage.manifest import OF_UPLOADS
 from tfeff.storage.place import Place
 from tfeff.storage.remote_run import RemoteRun, open_remote_run
 from tfeff.storage.run_copy import RunCopy
@@ -32,6 +33,7 @@ from tfeff.training.epochs import (
 from tfeff.training.held_signals import HeldSignals
 from tfeff.training.joint_end import joint_end
 from tfeff.training.metrics_file import MetricsFile, parse_rows
+from tfeff.training.other_weights import check_leaves_weights
 from tfeff.training.progress import TrainingProgress
 from tfeff.training.run_callbacks import AddRates, DrawCurve
 from tfeff.training.run_start import begin_run
@@ -235,6 +237,15 @@ class RunDirectory:
             raise ValueError(
                 "`directory` must be a run's, empty, or not there yet. Received: "
                 f"{self.directory}, which {found}"
+            )
+        if not os.path.isdir(self.directory):
+            return
+        if uploaded := sorted(self._files() & {*OF_UPLOADS}):
+            raise ValueError(
+                "`directory` must be given by its URL where tfeff has uploaded it, "
+                "such as s3://bucket/run, or file:// and the whole path of a copy: "
+                "files have other names there, and two processes would not see each "
+                f"other. Received: {self.directory}, which has {uploaded[0]}"
             )
 
     def _files(self):
@@ -457,6 +468,7 @@ class RunDirectory:
         run_steps = check_integer("run_steps", run_steps, total_steps)
         keep_steps = check_kept_steps(keep_steps, steps_per_epoch, total_steps)
         patience = check_patience(patience, validation_data)
+        check_leaves_weights(callbacks)
         self._check_scope()
         start = begin_run(
             self,

@@ -20,8 +20,8 @@ from tfeff.training.early_stopping import (
     check_patience,
     earlier_losses,
 )
-from tfeff.training.keep_best import KeepBest
 from tfeff.training.metrics_file import parse_rows
+from tfeff.training.other_weights import check_leaves_weights
 from tfeff.training.run import RunDirectory
 from tfeff.training.run_start import load_or_make, restore_table
 from tfeff.training.workers import (
@@ -106,14 +106,7 @@ def train_by_stacking(
     _check_steps(switch_steps, total_steps, steps_per_epoch)
     keep_steps = check_kept_steps(keep_steps, steps_per_epoch, total_steps)
     patience = check_patience(patience, validation_data)
-    for callback in callbacks:
-        restores = getattr(callback, "restore_best_weights", False)
-        if restores or isinstance(callback, KeepBest):
-            raise ValueError(
-                "`callbacks` must leave the weights of a stage as they are, since the "
-                "next one is made of them. Received: one that puts back earlier ones, "
-                f"{callback!r}"
-            )
+    check_leaves_weights(callbacks)
     checkpoints = run.path("checkpoints")
     checkpoint, step = agree_on_checkpoint(run)
     model, notes = load_or_make(checkpoint, make_model)
