@@ -101,7 +101,7 @@ def test_a_saved_model_goes_on_with_the_dropout_that_it_would_have_had(tmp_path)
 
 @wants
 def test_inputs_by_name_are_found_by_name():
-    """`inputs_in_order`."""
+    """`exact_inputs` of `tfeff.ops.ids`."""
     inputs = {"a": keras.Input((1,), name="a"), "c": keras.Input((1,), name="c")}
     model = keras.Model(inputs, inputs["a"] - 2 * inputs["c"])
     ones = np.ones((1, 1), "float32")

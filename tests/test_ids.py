@@ -160,6 +160,23 @@ def test_masks(classifier):
         np.testing.assert_allclose(actual, everything, rtol=1e-6)
 
 
+@pytest.mark.parametrize("name", INPUTS)
+@pytest.mark.parametrize("make", ["distillation", "hub"])
+def test_models_around_an_encoder_refuse_floats_and_wide_ids(make, name):
+    encoder = tfeff.encoders.build("bert_tiny", vocabulary_size=ROWS, num_layers=1)
+    if make == "hub":
+        model = tfeff.encoders.EncoderTextClassifier(encoder, num_classes=2)
+    else:
+        other = tfeff.encoders.build("bert_tiny", vocabulary_size=ROWS, num_layers=1)
+        model = tfeff.objectives.Distillation(encoder, other)
+    good = batch()
+    model(good)
+    with pytest.raises(TypeError, match=f"`{name}` must be an integer"):
+        model(good | {name: good[name] + 0.5})
+    with pytest.raises(ValueError, match=f"`{name}` must be from"):
+        model(good | {name: good[name].astype("int64") + 2**32})
+
+
 @pytest.mark.parametrize("position", [-1, 5, 2**32 + 1, -(2**32) + 1])
 def test_positions(position):
     x = np.arange(1, 11, dtype="float32").reshape(2, 5)

@@ -9,7 +9,7 @@ import contextvars
 import weakref
 import zipfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from types import ModuleType
 from typing import Any
 
@@ -245,15 +245,6 @@ def untracked(value):
         kind = tuple if isinstance(value, tuple) else list
         return kind(untracked(below) for below in value)
     return value
-
-
-def inputs_in_order(inputs: Mapping, names: Iterable[str]) -> dict:
-    """The inputs of these names, in this order, without others.
-
-    Keras matches a dict of inputs to those of a functional model by order alone: one
-    more entry, such as `mask_positions`, would shift those after it.
-    """
-    return {name: inputs[name] for name in names}
 
 
 class DrawnSeed(keras.random.SeedGenerator):

@@ -206,6 +206,27 @@ def test_block_names_a_bad_argument():
         EncoderBlock(SelfAttention(2), FeedForward(4), layer_norm_epsilon=-1.0)
 
 
+def test_block_names_parts_that_do_not_fit():
+    """A residual would be broadcast."""
+    with pytest.raises(ValueError, match="`attention` must take a `padding_mask`"):
+        EncoderBlock(keras.layers.MultiHeadAttention(2, 4), FeedForward(4))
+    x = np.ones((2, 5, 8), "float32")
+    for size in (1, 16):
+        block = EncoderBlock(SelfAttention(2), keras.layers.Dense(size))
+        with pytest.raises(ValueError, match="`feedforward` must give .* 8.*Received"):
+            block(x)
+    block = EncoderBlock(Narrow(), FeedForward(4))
+    with pytest.raises(ValueError, match="`attention` must give .* 8.*Received"):
+        block(x)
+
+
+class Narrow(keras.layers.Layer):
+    """An attention that gives one number a position."""
+
+    def call(self, hidden, **masks):
+        return hidden[..., :1]
+
+
 class LateAttention(keras.layers.Layer):
     """An attention whose own layers are built when it is called."""
 

@@ -241,6 +241,10 @@ def test_names_a_bad_argument():
     match = "(?s)`hidden_states` must .*Received: "
     with pytest.raises((ValueError, TypeError), match=match):
         pooling(states()[:2])
+    unbuilt = make("self")[0].blocks
+    for one in (states()[0], keras.Input((5, 12))):
+        with pytest.raises(TypeError, match=match):
+            LayerwisePooling(unbuilt)(one)
     with pytest.raises((ValueError, TypeError), match="`padding_mask` must .*Received"):
         pooling(states(), padding_mask=VISIBLE[:, :3])
     with pytest.raises((ValueError, TypeError), match="`padding_mask` must .*Received"):

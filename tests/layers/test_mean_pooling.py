@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import tfeff
 from tests.checks import assert_close, check_gradients
 from tests.reference import mean_pooling
 from tfeff.layers import MeanPooling
@@ -86,3 +87,23 @@ def test_bad_masks_are_named():
         MeanPooling()(hidden(), padding_mask=visible()[:, :3])
     with pytest.raises(TypeError, match="`padding_mask` must"):
         MeanPooling()(hidden(), padding_mask=visible().astype("float32"))
+    with pytest.raises(TypeError, match="`mask` must"):
+        MeanPooling()(hidden(), mask=visible().astype("float32"))
+
+
+@pytest.mark.parametrize("layer", [MeanPooling, tfeff.layers.SegmentPooling])
+def test_the_summary_of_a_subclassed_model(layer):
+    class Model(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.pooling = layer()
+
+        def call(self, inputs):
+            return self.pooling(*inputs)
+
+    model = Model()
+    x = [hidden(), np.zeros(hidden().shape[:2], "int32")]
+    model(x[:1] if layer is MeanPooling else x)
+    lines = []
+    model.summary(print_fn=lambda line, **_: lines.append(line))
+    assert layer.__name__ in "".join(lines)

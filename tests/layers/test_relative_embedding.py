@@ -9,6 +9,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tfeff
 from tests.checks import assert_close, check_gradients, randomize, variables_of
 from tests.reference import relative_embedding, t5_bucket
 from tfeff.layers import RelativeEmbedding
@@ -139,3 +140,22 @@ def test_precision_follows_the_policy():
 def test_names_a_bad_argument(arguments, name):
     with pytest.raises((ValueError, TypeError), match=f"`{name}` must .*Received: "):
         RelativeEmbedding(**arguments)
+
+
+def test_the_summary_of_a_model_with_a_shared_table():
+    class Model(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.table = tfeff.layers.RelativeEmbedding(4, (2, 8))
+            self.attention = tfeff.layers.RelativeAttention(
+                2, "shaw", relative_embedding=self.table
+            )
+
+        def call(self, x):
+            return self.attention(x)
+
+    model = Model()
+    model(np.ones((2, 5, 16), "float32"))
+    lines = []
+    model.summary(print_fn=lambda line, **_: lines.append(line))
+    assert "RelativeEmbedding" in "".join(lines)

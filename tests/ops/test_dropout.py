@@ -105,3 +105,10 @@ def test_a_scalar():
     assert {float(x) for x in found} == {0.0, 6.0}
     assert float(layer(np.float32(3.0))) == 3.0
     assert layer(keras.Input(batch_shape=()), training=True).shape == ()
+
+
+@pytest.mark.parametrize("rate", [1.0, 1.5, -0.1, float("nan")])
+def test_a_rate_that_is_none_is_named(rate):
+    """A rate of 1 would keep everything: 2³² becomes 0."""
+    with pytest.raises(ValueError, match="`rate` must be a number in .*Received"):
+        keep_mask((2, 4), rate, seed=0)

@@ -157,3 +157,79 @@ def test_losses_that_layers_add_are_of_the_own_replica(replicas):
     np.testing.assert_allclose(
         layer.kernel.numpy(), [[1 + 2 * (0.5 - 0.01), 1 - 2 * (0.5 + 0.01)]], rtol=1e-5
     )
+
+
+@keras.saving.register_keras_serializable("tests.training.test_model")
+class Nested(keras.layers.Layer):
+    """A layer with a layer inside."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.dense = keras.layers.Dense(3)
+
+    def build(self, shape):
+        self.dense.build(shape)
+
+    def call(self, x):
+        return self.dense(x)
+
+
+@pytest.mark.parametrize("mode", ["int8", "float8"])
+@pytest.mark.parametrize("make", [Nested, lambda: tfeff.layers.SelfAttention(2)])
+def test_a_quantized_layer_in_a_layer_is_loaded(make, mode, tmp_path):
+    x = keras.Input((4, 4))
+    model = DistributedModel(x, keras.layers.Dense(2)(make()(x)))
+    rows = np.random.default_rng(0).normal(size=(2, 4, 4)).astype("float32")
+    model.quantize(mode)
+    expected = np.asarray(model(rows))
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert type(loaded) is type(model)
+    np.testing.assert_array_equal(np.asarray(loaded(rows)), expected)
+
+
+def test_a_frozen_layer_in_a_layer_is_loaded_frozen(tmp_path):
+    x = keras.Input((4,))
+    model = DistributedModel(x, keras.layers.Dense(2)(Nested()(x)))
+    model.layers[1].dense.trainable = False
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert len(model.trainable_weights) == len(loaded.trainable_weights) == 2
+    assert not loaded.layers[1].dense.trainable and loaded.layers[2].trainable
+    assert "frozen_layers" not in DistributedModel(x, Nested()(x)).get_config()
+
+
+def masked_tagger():
+    ids = keras.Input((None,), dtype="int32")
+    hidden = keras.layers.Embedding(9, 8, mask_zero=True)(ids)
+    hidden = tfeff.layers.SelfAttention(2)(hidden)
+    return DistributedModel(ids, keras.layers.Dense(3)(hidden))
+
+
+def test_what_keras_mask_leaves_out_has_no_weight():
+    """As with Keras' own loss, and as with weights of 0."""
+    ids = np.array([[3, 4, 0, 0], [5, 6, 7, 0]])
+    labels = np.array([[1, 2, 0, 0], [0, 1, 2, 0]])
+    weights = (ids > 0).astype("float32")
+    keras.utils.set_random_seed(0)
+    first = masked_tagger()
+    trained = []
+    for loss, sample_weight in (
+        (GlobalMeanCrossentropy(), None),
+        (GlobalMeanCrossentropy(), weights),
+        (keras.losses.SparseCategoricalCrossentropy(from_logits=True), None),
+    ):
+        model = masked_tagger()
+        model.set_weights(first.get_weights())
+        model.compile(keras.optimizers.SGD(1.0), loss)
+        value = model.train_on_batch(ids, labels, sample_weight=sample_weight)
+        trained.append((float(np.asarray(value).ravel()[0]), model.get_weights()))
+    (expected, weights_after), *others = trained
+    for value, after in others:
+        assert value == pytest.approx(expected, rel=1e-5)
+        for one, other in zip(after, weights_after, strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-6)
+    model = masked_tagger()
+    model.compile("sgd", GlobalMeanCrossentropy(), accumulation_steps=2)
+    with pytest.raises(ValueError, match="`accumulation_steps` must be 1 for outputs"):
+        model.train_on_batch(ids, labels)

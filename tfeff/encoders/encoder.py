@@ -8,7 +8,6 @@ from tfeff.compat import (
     SavedReference,
     StaysFrozen,
     TellsAllWeights,
-    inputs_in_order,
     untracked,
 )
 from tfeff.encoders.adapters import Adapters
@@ -21,7 +20,7 @@ from tfeff.formats.export_model import export_outputs
 from tfeff.layers import EncoderEmbedding
 from tfeff.layers.attention import declares
 from tfeff.layers.initializer import bert_initializer
-from tfeff.ops.ids import exact_input
+from tfeff.ops.ids import exact_inputs
 from tfeff.utils.checks import check_bool, check_keywords, check_mapping, known_keywords
 from tfeff.utils.types import Config, DType, Tensor
 
@@ -251,8 +250,7 @@ class Encoder(
         self, inputs: Tensor, training: bool | None = None, mask: Tensor | None = None
     ) -> dict[str, Any]:
         check_mapping("inputs", inputs, "names to tensors")
-        inputs = inputs_in_order(inputs, INPUTS)
-        inputs = {name: exact_input(name, x) for name, x in inputs.items()}
+        inputs = exact_inputs(inputs, INPUTS)
         return super().call(inputs, training=training, mask=mask)
 
     def save_to_preset(self, *args: Any, **kwargs: Any) -> None:

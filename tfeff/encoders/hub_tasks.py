@@ -17,6 +17,7 @@ from tfeff.encoders.quantization import ChecksBeforeSaving, check_keeps_quantiza
 from tfeff.layers.checks import check_activation
 from tfeff.layers.dense import bert_dense
 from tfeff.layers.initializer import bert_initializer
+from tfeff.ops.ids import exact_inputs
 from tfeff.utils.checks import check_integer, check_keywords, check_rate, known_keywords
 from tfeff.utils.types import Activation, Config
 
@@ -30,6 +31,11 @@ class _EncoderTask(StaysFrozen, ChecksBeforeSaving):
     """Checks of what a task saves, its digests, and what its layers have become."""
 
     backbone_cls = Encoder
+
+    def call(self, inputs, training=None, mask=None):
+        if isinstance(inputs, dict):
+            inputs = exact_inputs(inputs, self.input)
+        return super().call(inputs, training=training, mask=mask)
 
     def get_config(self):
         states = layer_states(self)

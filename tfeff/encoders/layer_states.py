@@ -1,10 +1,13 @@
 """Quantized and frozen layers of a model, as entries of its configuration.
 
 Layers may be quantized, and parts of a model may be frozen. Each model's configuration
-has this of its own layers, and those of models inside it have theirs.
+has this of its own layers, and those of models inside it have theirs. Models of tfeff
+know their layers by their paths, others by their order: Keras gives a layer that has no
+name of its own another one in every model.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 import keras
 
@@ -12,23 +15,37 @@ from tfeff.compat import sublayers
 from tfeff.encoders.adapters import adapted_layers
 
 QUANTIZED, FROZEN = "quantized_layers", "frozen_layers"
+# From a model's own layers, in their order, to the same by names.
+Naming: TypeAlias = Callable[[list[keras.layers.Layer]], Mapping]
 
 
-def layer_states(model: keras.Model) -> dict:
+def by_path(layers: list[keras.layers.Layer]) -> dict[str, keras.layers.Layer]:
+    """Layers by their paths; Keras gives none where an owner builds its parts."""
+    return {layer.path: layer for layer in layers if layer.path}
+
+
+def by_order(layers: list[keras.layers.Layer]) -> dict[str, keras.layers.Layer]:
+    """Layers by their numbers."""
+    return {str(index): layer for index, layer in enumerate(layers)}
+
+
+def layer_states(model: keras.Model, naming: Naming = by_path) -> dict:
     """The part of a model's configuration about what its layers have become.
 
     Args:
-        model: a model of tfeff.
+        model: the model.
+        naming: how its layers are known.
 
     Returns:
         Dict of `quantized_layers`, the serialized `keras.quantizers.QuantizationConfig`
-        by the layer's path, and of `frozen_layers`, the paths of layers that are not
+        by the layer's name, and of `frozen_layers`, the names of layers that are not
         trainable in a model of which others are, even if the model itself is not, and
         whose own layers have no adapters; without those that are empty.
     """
+    layers = naming(_own_layers(model))
     quantized = {
-        layer.path: keras.saving.serialize_keras_object(layer.quantization_config)
-        for layer in _own_layers(model)
+        name: keras.saving.serialize_keras_object(layer.quantization_config)
+        for name, layer in layers.items()
         if layer.quantization_mode is not None
         # A map of the policies of all layers is in the model's dtype already.
         and not isinstance(layer.dtype_policy, keras.dtype_policies.DTypePolicyMap)
@@ -36,54 +53,54 @@ def layer_states(model: keras.Model) -> dict:
     found: dict = {QUANTIZED: quantized} if quantized else {}
     # Layers with adapters are saved without them, to be trained as they are.
     adapted = {id(layer) for layer in adapted_layers(model)}
-    has_adapters = any(id(layer) in adapted for layer in _own_layers(model))
+    has_adapters = any(id(layer) in adapted for layer in layers.values())
     in_part = model.trainable or any(weight.trainable for weight in model.weights)
-    if in_part and not has_adapters and (frozen := _frozen(model)):
+    if in_part and not has_adapters and (frozen := _frozen(layers)):
         found[FROZEN] = frozen
     return found
 
 
-def make_with_states(make: Callable[..., keras.Model], config: dict) -> keras.Model:
+def make_with_states(
+    make: Callable[..., keras.Model], config: dict, naming: Naming = by_path
+) -> keras.Model:
     """A model from its configuration, without its weights.
 
     Args:
         make: the model's class, or a function that makes one.
         config: its arguments, with those of `layer_states` among them.
+        naming: that of `layer_states`.
     """
     config = dict(config)
     quantized, frozen = config.pop(QUANTIZED, {}), config.pop(FROZEN, ())
     model = make(**config)
+    layers = naming(_own_layers(model))
     if frozen and not model.trainable:
-        for layer in _own_layers(model):
+        for layer in layers.values():
             layer.trainable = True
-    for layer in _own_layers(model):
+    for name, layer in layers.items():
         # Tables that two encoders share may be quantized already.
-        if layer.path in quantized and layer.quantization_mode is None:
+        if name in quantized and layer.quantization_mode is None:
             layer.quantize(
-                config=keras.saving.deserialize_keras_object(quantized[layer.path])
+                config=keras.saving.deserialize_keras_object(quantized[name])
             )
-        if layer.path in frozen:
+        if name in frozen:
             layer.trainable = False
     return model
 
 
-def _frozen(model):
-    """The paths of frozen layers, without those below them."""
-    # Keras gives no path to a layer whose owner builds its parts.
-    layers = (x for x in _own_layers(model) if x.path and x.weights)
-    paths = sorted(layer.path for layer in layers if not layer.trainable)
+def _frozen(layers):
+    """The names of frozen layers, without those below them."""
+    names = sorted(n for n, x in layers.items() if x.weights and not x.trainable)
     tops: list[str] = []
-    for path in paths:
-        if not any(path.startswith(f"{top}/") for top in tops):
-            tops.append(path)
+    for name in names:
+        if not any(name.startswith(f"{top}/") for top in tops):
+            tops.append(name)
     return tops
 
 
-def _own_layers(model) -> Iterator[keras.layers.Layer]:
+def _own_layers(model) -> list[keras.layers.Layer]:
     """The layers of a model that are not in a model inside it."""
     _, *layers = sublayers(model)
     parts = [layer for layer in layers if isinstance(layer, keras.Model)]
     inside = {id(layer) for part in parts for layer in sublayers(part)}
-    for layer in layers:
-        if id(layer) not in inside:
-            yield layer
+    return [layer for layer in layers if id(layer) not in inside]

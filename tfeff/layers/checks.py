@@ -40,8 +40,7 @@ def check_divides(name: str, parts: int, dim: int) -> None:
     """Raises unless `parts` divides the hidden size `dim`."""
     if dim is None:
         raise ValueError(
-            "The last axis of the hidden state must have a known size. "
-            "Received: hidden_dim=None"
+            "The last axis of `hidden` must have a known size. Received: None"
         )
     if dim % parts:
         raise ValueError(
@@ -237,26 +236,31 @@ def check_same_shape(name: str, tensor, expected) -> None:
         )
 
 
-def check_padding_mask(padding_mask, hidden):
+def check_padding_mask(padding_mask, hidden, name: str = "padding_mask"):
     """Returns the mask as a tensor, or raises unless it is one of `hidden`."""
-    padding_mask = as_tensor("padding_mask", padding_mask)
+    padding_mask = as_tensor(name, padding_mask)
     if rebuilds_model():
         padding_mask = ops.cast(padding_mask, "bool")
     dtype = keras.backend.standardize_dtype(padding_mask.dtype)
     if dtype != "bool" and "int" not in dtype:
         raise TypeError(
-            "`padding_mask` must be a bool or integer tensor with 1 at real tokens. "
-            f"Received: padding_mask.dtype={dtype}"
+            f"`{name}` must be a bool or integer tensor with 1 at real tokens. "
+            f"Received: {name}.dtype={dtype}"
         )
-    check_same_shape("padding_mask", padding_mask, hidden.shape[:2])
+    check_same_shape(name, padding_mask, hidden.shape[:2])
     return padding_mask
 
 
 def given_mask(padding_mask, hidden, mask=None):
-    """Returns `padding_mask`, else `mask`, else Keras' mask of `hidden`."""
-    if padding_mask is None:
-        padding_mask = mask
-    return keras_mask(hidden) if padding_mask is None else padding_mask
+    """`padding_mask`, else `mask`, else Keras' mask of `hidden`, checked, or `None`."""
+    for name, value in (
+        ("padding_mask", padding_mask),
+        ("mask", mask),
+        ("hidden._keras_mask", keras_mask(hidden)),
+    ):
+        if value is not None:
+            return check_padding_mask(value, hidden, name)
+    return None
 
 
 def visible_keys(padding_mask, hidden, mask=None):
@@ -270,6 +274,4 @@ def visible_keys(padding_mask, hidden, mask=None):
             `TimeDistributed` does for slices, which have none themselves; or `None`.
     """
     padding_mask = given_mask(padding_mask, hidden, mask)
-    if padding_mask is None:
-        return None
-    return ops.cast(check_padding_mask(padding_mask, hidden), "bool")
+    return None if padding_mask is None else ops.cast(padding_mask, "bool")

@@ -1,4 +1,5 @@
 import functools
+import inspect
 from collections.abc import Sequence
 from typing import Any
 
@@ -72,7 +73,8 @@ class EncoderBlock(Layer):
 
     Raises:
         TypeError: if `attention` or `feedforward` is not a Keras layer.
-        ValueError: if `memory_efficient` is another value, `"attention"` for an
+        ValueError: if `attention` takes no `padding_mask`, or a part gives vectors of
+            another size; if `memory_efficient` is another value, `"attention"` for an
             attention without scores, or `"block"` for layers that draw random numbers
             otherwise, update moving means or add losses, or within `stateless_call` on
             another backend than JAX; and as the attention layer.
@@ -104,6 +106,14 @@ class EncoderBlock(Layer):
                 raise TypeError(
                     f"`{name}` must be a Keras layer. Received: {name}={layer!r}"
                 )
+        parameters = inspect.signature(attention.call).parameters
+        has_others = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+        if "padding_mask" not in parameters and not has_others:
+            raise ValueError(
+                "`attention` must take a `padding_mask`, as the attentions of "
+                "`tfeff.layers` do: a layer of your own can wrap another one. "
+                f"Received: attention={attention!r}"
+            )
         self.attention = attention
         self.feedforward = feedforward
         optional = "segment_ids", "layer_index", "recompute"
@@ -300,9 +310,11 @@ class EncoderBlock(Layer):
             # A map of policies may give a part of the block another dtype.
             return ops.cast(x, self.compute_dtype)
 
+        _check_width("attention", output, hidden)
         output = self.attention_dropout(output, training=training)
         hidden = own(self.attention_norm(own(hidden) + own(output)))
         change = self.feedforward(hidden, training=training)
+        _check_width("feedforward", change, hidden)
         change = self.feedforward_dropout(change, training=training)
         return own(self.feedforward_norm(hidden + own(change)))
 
@@ -324,6 +336,15 @@ class EncoderBlock(Layer):
         for name in ("attention", "feedforward"):
             config[name] = keras.layers.deserialize(config[name])
         return cls(**config)
+
+
+def _check_width(name, output, hidden):
+    """Raises unless a part of a block keeps the hidden size: it would be broadcast."""
+    if output.shape[-1] != hidden.shape[-1]:
+        raise ValueError(
+            f"`{name}` must give vectors of the hidden size {hidden.shape[-1]}. "
+            f"Received: {name} with an output of shape {tuple(output.shape)}"
+        )
 
 
 def check_memory_efficient(memory_efficient) -> bool | str:

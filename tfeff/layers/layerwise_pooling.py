@@ -64,6 +64,11 @@ class LayerwisePooling(SharedBlocks):
     keeps_positions = False
 
     def build(self, hidden_states_shape: Shape) -> None:
+        if not isinstance(hidden_states_shape[0], (tuple, list)):
+            raise TypeError(
+                "`hidden_states` must be a list of tensors, X^0 to X^L. Received: one "
+                f"of shape {tuple(hidden_states_shape)}"
+            )
         self.initial_vector = self.add_first_state(
             "initial_vector", "hidden_states[0]", hidden_states_shape[0]
         )

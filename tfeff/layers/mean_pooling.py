@@ -43,6 +43,9 @@ class MeanPooling(Layer):
 
     keeps_positions = False
 
+    def build(self, hidden_shape: Shape) -> None:
+        """Has no weights: Keras takes the name of the shape from here."""
+
     def call(
         self,
         hidden: Tensor,

@@ -277,7 +277,7 @@ class RelativeAttention(SelfAttention):
                 name="relative",
             )
         if not self.relative_embedding.built:
-            self.relative_embedding.build(None)
+            self.relative_embedding.build(())
         if self.relative_embedding.shape != shape:
             raise ValueError(
                 f"`relative_embedding` must have rows of shape {shape}. Received: "

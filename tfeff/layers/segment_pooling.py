@@ -54,6 +54,9 @@ class SegmentPooling(Layer):
 
     keeps_positions = False
 
+    def build(self, hidden_shape: Shape, *_: Shape, **__: Shape) -> None:
+        """Has no weights: Keras takes the name of the shape from here."""
+
     def call(
         self,
         hidden: Tensor,

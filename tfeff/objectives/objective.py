@@ -7,12 +7,12 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfeff.compat import StaysFrozen, inputs_in_order
+from tfeff.compat import StaysFrozen
 from tfeff.encoders import Encoder
 from tfeff.encoders.layer_states import layer_states, make_with_states
 from tfeff.formats.export_model import export_outputs
 from tfeff.objectives.heads import Head
-from tfeff.ops.ids import check_range, exact_input
+from tfeff.ops.ids import check_range, exact_inputs
 from tfeff.training.losses import GlobalMean, GlobalMeanCrossentropy, check_targets
 from tfeff.training.model import DistributedModel
 from tfeff.training.optimizers import adamw
@@ -210,8 +210,7 @@ class Objective(StaysFrozen, DistributedModel):
 
     def call(self, inputs, training=None, mask=None):
         if isinstance(inputs, dict):
-            inputs = inputs_in_order(inputs, self.input)
-            inputs = {name: exact_input(name, x) for name, x in inputs.items()}
+            inputs = exact_inputs(inputs, self.input)
             if "mask_positions" in inputs:
                 last = inputs["token_ids"].shape[1]
                 if last is not None:

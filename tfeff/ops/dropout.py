@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from tfeff.utils.checks import check_rate
 from tfeff.utils.types import Shape, Tensor
 
 
@@ -77,6 +78,7 @@ def keep_mask_from_bits(bits: Tensor, length: Tensor | int, rate: float) -> Tens
     >>> 0.73 < float(ops.mean(ops.cast(kept, "float32"))) < 0.77
     True
     """
+    rate = check_rate("rate", rate)
     half = (length + 1) // 2
     counts = ops.cast(ops.arange(half, dtype="int32"), "uint32")
     counts = _wrapped(counts * _word(0x9E3779B9))

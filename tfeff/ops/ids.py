@@ -4,6 +4,8 @@ In eager calls the values are known, and an id out of range raises. In a traced 
 they are not known; an id out of range then never indexes another row.
 """
 
+from collections.abc import Iterable, Mapping
+
 import keras
 import numpy as np
 from keras import ops
@@ -113,6 +115,15 @@ def exact_input(name: str, x):
     if name == "padding_mask" and keras.backend.standardize_dtype(x.dtype) == "bool":
         return ops.cast(x, "int32")
     return as_int32(name, x)
+
+
+def exact_inputs(inputs: Mapping, names: Iterable[str]) -> dict:
+    """A model's inputs of these names as `exact_input`, in this order, without others.
+
+    Keras matches a dict of inputs to those of a functional model by order alone: one
+    more entry, such as `mask_positions`, would shift those after it.
+    """
+    return {name: exact_input(name, inputs[name]) for name in names}
 
 
 def rows_of(name: str, x, count: int):

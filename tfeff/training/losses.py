@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import keras
 from keras import ops
 
+from tfeff.compat import keras_mask
 from tfeff.ops.ids import check_integers, check_known, check_range, exact_tensor
 from tfeff.training.replicas import sum_over_replicas
 from tfeff.utils.types import DType, Tensor
@@ -39,6 +40,9 @@ class GlobalMean(keras.losses.Loss):
     by the weight of all of them, so that the gradients, summed over the replicas by
     the optimizer, are those of one device with the whole batch.
 
+    Targets that Keras' mask of the outputs leaves out, such as those of padding behind
+    `Embedding(mask_zero=True)`, have no weight.
+
     Subclasses implement `call(y_true, y_pred)`, the loss of each target.
     """
 
@@ -47,12 +51,17 @@ class GlobalMean(keras.losses.Loss):
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         with keras.name_scope(self.name):
+            mask = keras_mask(y_pred)
             y_true = exact_tensor("y_true", y_true)
             losses = self.call(y_true, ops.convert_to_tensor(y_pred, dtype=self.dtype))
             if _SHARES.get():
+                _check_unmasked(mask)
                 return ops.sum(losses * _shares(sample_weight, losses))
             weights = target_weights(sample_weight, losses)
             weights = ops.cast(weights, losses.dtype)
+            if mask is not None:
+                mask = ops.cast(mask, losses.dtype)
+                weights = weights * target_weights(mask, losses)
             total_weight = sum_over_replicas(ops.sum(weights))
             return ops.divide_no_nan(ops.sum(losses * weights), total_weight)
 
@@ -204,6 +213,16 @@ def weights_of_examples(sample_weight, targets):
     if len(shape) == 2 and shape[-1] == 1 != targets.shape[-1]:
         return sample_weight[:, 0]
     return sample_weight if len(shape) == 1 else None
+
+
+def _check_unmasked(mask):
+    """Raises for masked outputs where weights are shares, made before there are any."""
+    if mask is not None:
+        raise ValueError(
+            "`accumulation_steps` must be 1 for outputs with a mask of Keras': targets "
+            "are counted before the model is called. Make `Embedding` without "
+            "`mask_zero`, give the layers a `padding_mask`, and padding the weight 0"
+        )
 
 
 def _shares(weights, losses):

@@ -12,6 +12,7 @@ from tfeff.compat import (
     is_seed_state,
     rate_of,
 )
+from tfeff.encoders.layer_states import by_order, layer_states, make_with_states
 from tfeff.encoders.quantization import ChecksBeforeSaving
 from tfeff.training.backends import check_steps_per_execution, train_in_parts
 from tfeff.training.loss_scale import LossScaleOptimizer, unscaled
@@ -387,6 +388,18 @@ class DistributedModel(
 @keras.saving.register_keras_serializable(package="tfeff")
 class FunctionalModel(DistributedModel, _FUNCTIONAL):
     """The class of a `DistributedModel` that is made of inputs and outputs."""
+
+    def get_config(self) -> Config:
+        return {**super().get_config(), **layer_states(self, by_order)}
+
+    @classmethod
+    def from_config(cls, config: Config, custom_objects: Any = None) -> Any:
+        make = super().from_config
+
+        def whole(**graph):
+            return make(graph, custom_objects=custom_objects)
+
+        return make_with_states(whole, config, by_order)
 
 
 def _is_global(loss):

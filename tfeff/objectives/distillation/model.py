@@ -4,7 +4,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfeff.compat import inputs_in_order, untracked
+from tfeff.compat import untracked
 from tfeff.encoders import Encoder
 from tfeff.encoders.layer_states import layer_states, make_with_states
 from tfeff.objectives.distillation.comparison import Comparison
@@ -25,6 +25,7 @@ from tfeff.objectives.distillation.target_weights import (
     position_counts,
     prediction_weights,
 )
+from tfeff.ops.ids import exact_inputs
 from tfeff.training.losses import GlobalMean, check_targets
 from tfeff.training.model import DistributedModel
 from tfeff.training.optimizers import adamw
@@ -249,7 +250,7 @@ class Distillation(DistributedModel):
         self, inputs: Tensor, training: bool | None = None, mask: Tensor | None = None
     ) -> Any:
         check_mapping("inputs", inputs, "names to tensors")
-        inputs = inputs_in_order(inputs, self.student.input)
+        inputs = exact_inputs(inputs, self.student.input)
         return super().call(inputs, training=training, mask=mask)
 
     def compile(  # type: ignore[override]
