@@ -350,6 +350,19 @@ def hub(monkeypatch, snapshot_download):
     monkeypatch.setitem(sys.modules, "huggingface_hub", module)
 
 
+def test_a_name_in_a_folder_that_there_is_is_not_asked_for(monkeypatch, tmp_path):
+    def snapshot_download(name, allow_patterns):
+        raise AssertionError(name)
+
+    hub(monkeypatch, snapshot_download)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs" / "first").mkdir(parents=True)
+    message = "the folder runs has no frist.*Did you mean 'first'.*hf download runs/fr"
+    for read in (tfeff.convert.load, tfeff.convert.load_tokenizer):
+        with pytest.raises(ValueError, match=message):
+            read("runs/frist")
+
+
 def test_names_on_the_hub(monkeypatch, tmp_path):
     asked = []
 

@@ -144,6 +144,10 @@ def test_pairs_of_a_cache_that_crosses_documents(corpus, tmp_path, objective):
             {"tokenizer": "x", "tokenizer_kind": "wordpiece"},
             "`tokenizer_kind` must be left",
         ),
+        (
+            {"tokenizer": "x", "tokenizer_lowercase": False},
+            "`tokenizer_lowercase` must be left",
+        ),
         ({"tokenizer": "x", "vocabulary_size": 77}, "`vocabulary_size` must be left"),
         (
             {"validation": ("b",), "validation_fraction": 0.9},

@@ -1,12 +1,13 @@
 """Names of corpora, as the recipes take them."""
 
+import sys
 import types
 
 import pyarrow
 import pyarrow.parquet
 import pytest
 
-from tests.subjects.sentences import tokenizer
+from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tests.subjects.stores import make_store
 from tfeff.recipes.corpora import (
     build_caches,
@@ -61,6 +62,60 @@ def test_no_file_is_trained_on_and_validated_by(tmp_path, monkeypatch):
             texts("other.txt", name)
     train, validation = texts("other.txt")
     assert (list(train), list(validation)) == (["a.txt", "v.txt"], ["other.txt"])
+
+
+@pytest.mark.parametrize("name", ["docstrings", "hf:x", "hf:x:y", "tfds:x"])
+def test_no_data_set_is_trained_on_and_validated_by(name):
+    """Of a data set both read the training split."""
+    settings = types.SimpleNamespace(
+        **vars(SETTINGS), corpus=("a.txt", name), validation=(name,)
+    )
+    message = f"^`validation` must be of other text.*Received: {name} in both"
+    with pytest.raises(ValueError, match=message):
+        train_and_validation(settings)
+
+
+@pytest.mark.parametrize("kind", ["sentencepiece", "wordpiece"])
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_case_is_folded_unless_it_is_to_stay(kind, lowercase):
+    settings = types.SimpleNamespace(
+        tokenizer_kind=kind, tokenizer_lowercase=lowercase, vocabulary_size=64
+    )
+    texts = [*DOCUMENTS, *(text.title() for text in DOCUMENTS)]
+    made = train_tokenizer(texts, settings)
+    first, titled = (list(map(int, made(text))) for text in texts[:: len(DOCUMENTS)])
+    assert (first == titled) is lowercase
+
+
+class Splits(dict):
+    """As `datasets.DatasetDict`."""
+
+
+class Saved:
+    """As `datasets.Dataset`, of what `load_from_disk` reads."""
+
+    column_names = ("body",)
+
+    def __init__(self, *texts):
+        self.texts = texts
+
+    def select_columns(self, names):
+        return [{"body": text} for text in self.texts]
+
+
+def test_of_saved_splits_that_to_train_on_is_read(tmp_path, monkeypatch):
+    found = {"all": Splits(test=Saved("one"), train=Saved("two")), "test": Saved("1")}
+    found["none"] = Splits(test=Saved("one"))
+    module = types.ModuleType("datasets")
+    module.load_from_disk = lambda folder: found[folder.rsplit("/", 1)[-1]]
+    monkeypatch.setitem(sys.modules, "datasets", module)
+    for name in found:
+        (tmp_path / name).mkdir()
+    assert list(corpus([f"hf:{tmp_path}/all"], SETTINGS)) == ["two"]
+    assert list(corpus([f"hf:{tmp_path}/test"], SETTINGS)) == ["1"]
+    message = "`corpus` must name a data set.*splits test and no train.*none/test"
+    with pytest.raises(ValueError, match=message):
+        corpus([f"hf:{tmp_path}/none"], SETTINGS)
 
 
 def test_a_url_is_in_no_two_texts(tmp_path, monkeypatch):
@@ -158,6 +213,7 @@ def test_text_without_a_token_is_named_by_its_setting(tmp_path):
         validation=("valid.txt",),
         sequence_length=8,
         tokenizer_kind="wordpiece",
+        tokenizer_lowercase=True,
         vocabulary_size=60,
     )
     with pytest.raises(ValueError, match="^`corpus` must hold text. Received"):

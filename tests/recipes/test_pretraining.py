@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import tfeff
+from tests.checks.replicas import two_replicas
 from tests.subjects.files import flip_bit
 from tests.subjects.recipes import ENVIRONMENT, SMALL
 from tfeff.objectives import registry
@@ -404,6 +405,15 @@ BEFORE = {
     "steps_per_execution": 1,
     "jit_compile": False,
 }
+
+
+def test_no_compilation_by_xla_on_several_replicas(tmp_path, monkeypatch):
+    """Their loop is TensorFlow's own: it would be left out in silence."""
+    monkeypatch.setattr(tfeff.training, "make_strategy", lambda *_: two_replicas())
+    settings = PretrainSettings(run_dir=str(tmp_path / "run"), jit_compile=True)
+    with pytest.raises(ValueError, match="`jit_compile` must be False on several"):
+        pretraining.pretrain(settings)
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import types
 
 import pytest
 
-from tfeff.training import Grid
+from tfeff.training import Grid, run_lock
 from tfeff.training.grid import score_text, write_metrics
 
 AXES = {"batch_size": [16, 32], "rate": [1e-5, 3e-5]}
@@ -210,6 +210,21 @@ def test_a_cell_that_cannot_be_deleted_is_named(tmp_path, monkeypatch):
     grid = Grid(tmp_path, {"rate": [1]}, [0], "score")
     with pytest.raises(PermissionError, match="denied, while removing .*/rate=1"):
         grid.run(lambda folder, rate, seed: {"score": 1.0})
+
+
+def test_a_lock_that_a_killed_process_left_is_removed(tmp_path):
+    """It was killed after the last cell; the grid of another process keeps its own."""
+    grid = Grid(tmp_path, AXES, (0, 1), "score")
+    first = grid.run(Cells())
+    lock = tmp_path / run_lock.NAME
+    lock.write_text("{}")
+    assert grid.run(Cells()) == first
+    assert not lock.exists()
+    held = run_lock.lock_directory(str(tmp_path))
+    assert grid.run(Cells()) == first
+    assert lock.exists()
+    held.close()
+    assert not lock.exists()
 
 
 def test_there_is_no_summary_before_a_run(tmp_path):

@@ -13,7 +13,8 @@ class ConfigsSettings(Settings):
     """Prints the papers' settings that `--config=NAME` fills in.
 
     Without a name a table of all; with one its settings, as flags of its command. Names
-    are those that `--config` takes.
+    are those that `--config` takes, where `_pretrain` at the end may be left out.
+    `tfeff stack` takes those of `tfeff pretrain`.
     """
 
     name: str = setting("One of them; default: all.", "", positional=True)

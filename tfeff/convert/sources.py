@@ -20,7 +20,7 @@ from tfeff.convert.safetensors import INDEX, read_safetensors
 from tfeff.convert.tf_checkpoint import read_tf_checkpoint
 from tfeff.encoders.encoder import foreign_class
 from tfeff.encoders.preset_files import is_weights_file, preset_folder
-from tfeff.utils.checks import is_hub_name
+from tfeff.utils.checks import is_hub_name, near_miss
 
 FAMILIES = ARCHITECTURES | {
     "camembert": ARCHITECTURES["roberta"],
@@ -261,6 +261,14 @@ def download(name: str, patterns: Sequence[str]) -> str:
         raise ValueError(
             f"`source` must be a folder that exists, or a name on the Hugging Face "
             f"hub. Received: source={name!r}"
+        )
+    owner, _, below = name.partition("/")
+    if below and os.path.isdir(owner):
+        raise ValueError(
+            f"`source` must be a folder that exists, or a name on the Hugging Face "
+            f"hub. Received: source={name!r}: the folder {owner} has no {below}."
+            f"{near_miss(below, os.listdir(owner))} If it is a name on the hub, `hf "
+            f"download {name}` prints the folder of a copy"
         )
     from huggingface_hub import snapshot_download  # It takes a while.
 

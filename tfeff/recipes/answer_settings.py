@@ -12,7 +12,7 @@ class AnswerSettings(TuningSettings):
     """Fine-tunes a pretrained encoder to answer questions from passages.
 
     Every few steps the model is scored on the development set by the official script,
-    and the weights with the best F1 are kept. Long passages are read in windows; a
+    and the weights with the best metric are kept. Long passages are read in windows; a
     `sequence_length` beyond the pretrained one extends the encoder. As BlockBERT's
     authors did on TriviaQA, which chooses by one half of the development set and
     scores the other:
@@ -30,7 +30,7 @@ class AnswerSettings(TuningSettings):
     A run that was stopped goes on with its first unfinished cell of the grid when it is
     started again. The run directory holds a folder for each cell, and of the best one
     `metrics.json`, `predictions.json` (of SQuAD 2.0 also `null_odds.json`), both in the
-    layouts of submissions, `model.keras`, `preset/`: its encoder with the tokenizer,
+    layouts of submissions, `model.keras`, `preset/`: the same with the tokenizer,
     and `export/`: a SavedModel that takes questions and passages; with `predict_split`
     also `predictions/` with the same of that part, and its metrics where it has
     answers.
@@ -51,7 +51,7 @@ class AnswerSettings(TuningSettings):
     train: str = setting("File to train on, or the folder of the published ones.")
     dev: str = setting("File, or folder, to choose the best by.")
     dev_split: str | None = setting(
-        "The part of it to choose by, such as dev_half of MRQA; default: dev.", None
+        "The part of dev to choose by, such as dev_half of MRQA; default: dev.", None
     )
     predict_split: str | None = setting(
         "A part to predict with the best model, all questions of it, such as test_half "

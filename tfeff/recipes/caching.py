@@ -13,9 +13,13 @@ from tfeff.recipes.corpora import (
     train_and_validation,
     train_tokenizer,
 )
-from tfeff.recipes.corpus_settings import check_no_fraction
+from tfeff.recipes.corpus_settings import (
+    OF_TRAINED,
+    check_no_fraction,
+    check_no_training,
+)
 from tfeff.recipes.runs import print_next, upgraded
-from tfeff.recipes.settings import changed, check_settings
+from tfeff.recipes.settings import check_settings
 from tfeff.storage.arguments import written_or_reused
 from tfeff.tasks.run_tokenizer import (
     RUN_TOKENIZER,
@@ -66,7 +70,9 @@ def cache(settings: CacheSettings) -> tuple[tfeff.data.Cache, tfeff.data.Cache]:
     check_no_fraction(settings)
     jobs = _beam_jobs(settings)
     if settings.tokenizer:
-        _check_no_training(settings)
+        check_no_training(
+            settings, (*OF_TRAINED, "tokenizer_sample", "vocabulary_size")
+        )
     tokenizer = given_tokenizer(settings)
     train, validation = train_and_validation(settings)
     with _settings_folder(settings.cache_dir) as folder:
@@ -119,15 +125,6 @@ def _beam_jobs(settings):
             )
         return None
     return BeamJobs([f"--runner={settings.runner}", *settings.beam_flags])
-
-
-def _check_no_training(settings):
-    for name in ("tokenizer_kind", "tokenizer_sample", "vocabulary_size"):
-        if name in changed(settings):
-            raise ValueError(
-                f"`{name}` must be left out where a `tokenizer` is given. Received: "
-                f"tokenizer={settings.tokenizer!r}, {name}={getattr(settings, name)!r}"
-            )
 
 
 def _check_new(folder, settings):

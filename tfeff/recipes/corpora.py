@@ -2,7 +2,7 @@
 
 import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import tfeff
 from tfeff.data.cache.manifest import FILE_NAME, Manifest
@@ -86,7 +86,7 @@ def _load(name):
         ) from error
     try:
         if os.path.isdir(name):
-            return datasets.load_from_disk(name)
+            return _training_split(datasets.load_from_disk(name), name)
         path, _, configuration = name.partition(":")
         return datasets.load_dataset(
             path, configuration or None, split="train", streaming=True
@@ -98,6 +98,18 @@ def _load(name):
         ) from error
 
 
+def _training_split(dataset, name):
+    """The data set of a folder, of several splits that to train on."""
+    if not isinstance(dataset, Mapping):
+        return dataset
+    if "train" not in dataset:
+        raise ValueError(
+            f"it has the splits {', '.join(dataset)} and no train. Name one as its own "
+            f"folder, such as hf:{os.path.join(name, next(iter(dataset), 'train'))}"
+        )
+    return dataset["train"]
+
+
 def train_and_validation(settings):
     """Documents to train on and to validate by, as the settings name them.
 
@@ -105,10 +117,17 @@ def train_and_validation(settings):
         settings: as of `split_corpus`; they have `corpus` and `validation`, too.
 
     Raises:
-        ValueError: if a file is in both.
+        ValueError: if a file or a data set is in both.
     """
     if not settings.validation:
         return split_corpus(settings.corpus, settings)
+    for name in settings.validation:
+        if name in settings.corpus and _kind(name) in ("docstrings", "hf", "tfds"):
+            raise ValueError(
+                "`validation` must be of other text than `corpus`, whose documents are "
+                "trained on: of a data set both read the training split. Leave it out "
+                f"to hold a part of `corpus` out. Received: {name} in both"
+            )
     train, validation = (
         corpus(getattr(settings, name), settings, name)
         for name in ("corpus", "validation")
@@ -142,11 +161,14 @@ def given_tokenizer(settings):
 
 
 def train_tokenizer(documents, settings):
-    """A new tokenizer of the settings' `vocabulary_size` and `tokenizer_kind`."""
+    """A new tokenizer of the settings' size and kind."""
     print(f"training a tokenizer of {settings.vocabulary_size:,} pieces")
     with named_as(documents="corpus"):
         return tfeff.data.train_tokenizer(
-            documents, settings.vocabulary_size, kind=settings.tokenizer_kind
+            documents,
+            settings.vocabulary_size,
+            kind=settings.tokenizer_kind,
+            lowercase=settings.tokenizer_lowercase,
         )
 
 

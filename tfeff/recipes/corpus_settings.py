@@ -1,17 +1,20 @@
 """Settings of text, which several recipes read, and of its tokenizer and sequences."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tfeff.recipes.settings import Settings, changed, setting, settings
 
 CORPUS_HELP = (
     "Text files, in which a blank line ends a document, JSON Lines (.jsonl, .ndjson, "
-    ".json), both also .gz, Parquet files (.parquet), globs of them; or tfds:NAME, "
-    "hf:NAME, hf:NAME:CONFIGURATION, docstrings."
+    ".json), both also .gz, Parquet files (.parquet), globs of them; or docstrings; or "
+    "the training split of tfds:NAME, hf:NAME, hf:NAME:CONFIGURATION, or hf:FOLDER of "
+    "save_to_disk."
 )
 TEXT_FIELD_HELP = (
     "The field or column of the text in JSON Lines, Parquet files and data sets."
 )
+# What a tokenizer that is trained is like.
+OF_TRAINED = ("tokenizer_kind", "tokenizer_lowercase")
 
 
 @settings
@@ -28,17 +31,22 @@ class CorpusSettings(Settings):
     )
     # Enough for the default vocabulary.
     max_characters: int = setting(
-        "Where the docstrings corpus ends.", 16_000_000, minimum=1
+        "Most characters of the docstrings corpus.", 16_000_000, minimum=1
     )
     tokenizer: str | None = setting(
-        "A preset, a run, or a tokenizer's file or folder, as of Hugging Face: "
-        "vocab.txt, spiece.model, tokenizer.json; by default one is trained.",
+        "A preset, a run or RUN@STEP, a tokenizer's file or folder, as of Hugging "
+        "Face: vocab.txt, spiece.model, tokenizer.json; or a name on its hub. By "
+        "default one is trained.",
         None,
     )
     tokenizer_kind: str = setting(
         "Kind of the tokenizer to train.",
         "sentencepiece",
         choices=("sentencepiece", "wordpiece"),
+    )
+    tokenizer_lowercase: bool = setting(
+        "Whether the tokenizer to train folds case; WordPiece drops accents then, too.",
+        True,
     )
     vocabulary_size: int = setting(
         "Pieces of the tokenizer to train.", 32_000, minimum=1
@@ -69,3 +77,13 @@ def check_no_fraction(settings) -> None:
             f"Received: validation={list(settings.validation)}, "
             f"validation_fraction={settings.validation_fraction}"
         )
+
+
+def check_no_training(settings, names: Sequence[str]) -> None:
+    """Raises if settings of a tokenizer to train are given beside a `tokenizer`."""
+    for name in names:
+        if name in changed(settings):
+            raise ValueError(
+                f"`{name}` must be left out where a `tokenizer` is given. Received: "
+                f"tokenizer={settings.tokenizer!r}, {name}={getattr(settings, name)!r}"
+            )

@@ -49,11 +49,11 @@ class DistillSettings(RunSettings):
     Attention maps are compared before the softmax where both encoders have one
     (`attention`). A loss of weight 0 is left out, as in the ablations of TinyBERT's
     table 6; a student that is a name of presets() has not been distilled in general,
-    and with `steps=0` and `prediction_weight=0` it learns from labels alone. A general
-    run that was stopped goes on when it is started again with the same settings; a
-    task's run starts from the beginning until it is finished. In the end the run
-    directory holds `metrics.json`, `preset/`: the student with the tokenizer, after a
-    task `model.keras`, and `export/`: a SavedModel that takes text.
+    and with `steps=0`, `prediction_weight=0` and `label_weight=1` it learns from labels
+    alone. A general run that was stopped goes on when it is started again with the same
+    settings; a task's run starts from the beginning until it is finished. In the end
+    the run directory holds `metrics.json`, `preset/`: the student with the tokenizer,
+    after a task `model.keras`, and `export/`: a SavedModel that takes text.
     """
 
     run_dir: str = setting("Folder or URL of the run.", fixed=False)
@@ -63,7 +63,7 @@ class DistillSettings(RunSettings):
         choices=["general", "task"],
     )
     teacher: str = setting(
-        "general: a preset, or the folder of a run; task: that of a fine-tuned run."
+        "general: a preset, a run or RUN@STEP; task: the folder of a fine-tuned run."
     )
     student: str = setting(
         "A name of presets(), to begin with random weights; task: or a preset or run."
@@ -125,7 +125,7 @@ class DistillSettings(RunSettings):
         "general: documents held out of the corpus.", 0.02, above=0.0, below=1.0
     )
     max_characters: int = setting(
-        "general: where the docstrings corpus ends.", 10_000_000, minimum=1
+        "general: most characters of the docstrings corpus.", 10_000_000, minimum=1
     )
     task: str | None = setting(
         "task: a name of tfeff.datasets.names(), but of no data set of words; or one "
@@ -133,8 +133,8 @@ class DistillSettings(RunSettings):
         None,
     )
     data: str | None = setting(
-        "task: folder of the benchmark's files, or with TASK/dataset.json and its "
-        "files.",
+        "task: folder of the benchmark's files; for your own data, the one that has "
+        "TASK/, with dataset.json and its tables.",
         None,
     )
     skip_malformed: bool = setting(

@@ -57,9 +57,10 @@ class EmbedSettings(TuningSettings):
         "STS-B",
     )
     data: str = setting(
-        "Folder of the benchmark's files, or with TASK/dataset.json and its files."
+        "Folder of the benchmark's files; for your own data, the one that has TASK/, "
+        "with dataset.json and its tables."
     )
-    split: str = setting("The part of it to score by.", "dev")
+    split: str = setting("The part of the task to score by.", "dev")
     pooling: str = setting(
         "What of a text's hidden states is its embedding.",
         "mean",

@@ -32,7 +32,7 @@ class EvaluateSettings(Settings):
     """
 
     run_dir: str | None = setting(
-        "Folder of the run; or pretrained.", None, fixed=False
+        "Folder or URL of a run, in place of pretrained.", None, fixed=False
     )
     pretrained: str | None = setting(
         "A preset that keeps its head, in place of a run.", None
@@ -45,7 +45,7 @@ class EvaluateSettings(Settings):
     corpus: tuple[str, ...] = setting(CORPUS_HELP)
     text_field: str = setting(TEXT_FIELD_HELP, "text")
     max_characters: int = setting(
-        "Where the docstrings corpus ends.", 10_000_000, minimum=1
+        "Most characters of the docstrings corpus.", 10_000_000, minimum=1
     )
     step: int | None = setting(
         "The step of a checkpoint that the run keeps; default: the newest.",

@@ -72,7 +72,8 @@ class FinetuneSettings(TuningSettings):
         minimum=1,
     )
     data: str = setting(
-        "Folder of the benchmark's files, or with TASK/dataset.json and its files."
+        "Folder of the benchmark's files; for your own data, the one that has TASK/, "
+        "with dataset.json and its tables."
     )
     pooling: str = setting(
         "Vectors that the head reads; not of words.",

@@ -52,7 +52,8 @@ class PretrainSettings(CorpusSettings, OptimizerSettings):
     preset: str = setting("A name of tfeff.encoders.presets().", "shatter_tiny")
     pretrained: str | None = setting(
         "A preset, a run or RUN@STEP, whose encoder, tokenizer and heads to start "
-        "from. Heads that the objective has and it lacks are new.",
+        "from. Heads that the objective has and it lacks are new, and so are all after "
+        "a run of another objective.",
         None,
     )
     swap_positions: str | None = setting(
@@ -64,8 +65,8 @@ class PretrainSettings(CorpusSettings, OptimizerSettings):
         "Arguments of Encoder to replace the preset's, as JSON.", {}
     )
     cache_dir: str | None = setting(
-        "What tfeff cache wrote, in place of a corpus and a tokenizer; of its sequence "
-        "length. Default: none.",
+        "Folder that tfeff cache wrote, in place of a corpus and a tokenizer; the "
+        "sequence length must be the cache's. Default: none.",
         None,
     )
     objective: str = setting(
@@ -74,8 +75,7 @@ class PretrainSettings(CorpusSettings, OptimizerSettings):
         "masked_lm",
     )
     mask_rate: float = setting(
-        "Share of tokens to predict, in place of an objective's own (permutation_lm: "
-        "1/6).",
+        "Share of tokens to predict, by every objective; XLNet's authors have 0.1667.",
         0.15,
         above=0.0,
         maximum=1.0,
@@ -125,7 +125,7 @@ class PretrainSettings(CorpusSettings, OptimizerSettings):
     )
     learning_rate: float = setting("Peak learning rate.", 2e-3, above=0.0)
     warmup_steps: int | None = setting(
-        "Steps up to the peak; by default 100, or a fifth of few steps.",
+        "Steps up to the peak; by default 100, or a fifth of all if that is fewer.",
         None,
         minimum=0,
     )
@@ -146,17 +146,20 @@ class PretrainSettings(CorpusSettings, OptimizerSettings):
     )
     dtype: str = setting("Precision.", "float32", choices=DTYPES)
     strategy: str = setting(
-        "Where to train; with multi_worker all workers have one run_dir.",
+        "Where to train: on one device, on all GPUs of this machine (mirrored), on the "
+        "machines of TF_CONFIG (multi_worker, with one run_dir), or on a TPU.",
         "default",
         choices=["default", "mirrored", "multi_worker", "tpu"],
         fixed=False,
     )
     steps_per_execution: int = setting("Steps in one call.", 1, minimum=1)
     jit_compile: bool = setting("Whether to compile the step with XLA.", False)
-    keep_checkpoints: int = setting("How many to keep.", 2, minimum=1, fixed=False)
+    keep_checkpoints: int = setting(
+        "How many of the newest checkpoints to keep.", 2, minimum=1, fixed=False
+    )
     keep_steps: tuple[int, ...] = setting(
-        "Steps whose checkpoints are kept beside those, for --pretrained=RUN@STEP; "
-        "default: none.",
+        "Steps whose checkpoints are kept beside those, for --pretrained=RUN@STEP, by "
+        "all starts of the run; default: none.",
         (),
         minimum=1,
     )

@@ -20,7 +20,11 @@ from tfeff.recipes.corpora import (
     train_and_validation,
     train_tokenizer,
 )
-from tfeff.recipes.corpus_settings import check_no_fraction
+from tfeff.recipes.corpus_settings import (
+    OF_TRAINED,
+    check_no_fraction,
+    check_no_training,
+)
 from tfeff.recipes.data_record import keep_caches
 from tfeff.recipes.heads import PretrainedHeads
 from tfeff.recipes.intervals import eval_every
@@ -110,16 +114,16 @@ def settle(settings: S, stages: int = 1) -> S:
     _check_overrides(settings)
     check_no_fraction(settings)
     check_plots(settings.plots)
-    own = ("preset", "override", "tokenizer", "tokenizer_kind", "vocabulary_size")
+    own = ("preset", "override", "tokenizer", *OF_TRAINED, "vocabulary_size")
     if settings.pretrained and (given := sorted(changed(settings) & {*own})):
         raise ValueError(
-            "`pretrained` stands for `preset`, `override`, `tokenizer`, "
-            "`tokenizer_kind` and `vocabulary_size`, and cannot be given with one of "
-            f"them. Received: pretrained={settings.pretrained!r} and {', '.join(given)}"
+            "`pretrained` stands for `preset`, `override`, `tokenizer` with all of its "
+            "settings, and `vocabulary_size`, and cannot be given with one of them. "
+            f"Received: pretrained={settings.pretrained!r} and {', '.join(given)}"
         )
     of_cache = (
         *("corpus", "cross_documents", "max_characters", "text_field", "tokenizer"),
-        *("tokenizer_kind", "validation", "validation_fraction"),
+        *(*OF_TRAINED, "validation", "validation_fraction"),
     )
     if settings.cache_dir and (given := sorted(changed(settings) & {*of_cache})):
         raise ValueError(
@@ -130,12 +134,8 @@ def settle(settings: S, stages: int = 1) -> S:
     examples = objective(settings).examples
     if isinstance(examples, tfeff.data.SentencePairs):
         examples.check(settings.sequence_length, settings.cross_documents)
-    if settings.tokenizer and "tokenizer_kind" in changed(settings):
-        raise ValueError(
-            "`tokenizer_kind` must be left out where a `tokenizer` is given. Received: "
-            f"tokenizer={settings.tokenizer!r}, "
-            f"tokenizer_kind={settings.tokenizer_kind!r}"
-        )
+    if settings.tokenizer:
+        check_no_training(settings, OF_TRAINED)
     if settings.swap_positions and not settings.pretrained:
         raise ValueError(
             "`swap_positions` must be left out without `pretrained`: a new encoder has "
@@ -192,6 +192,12 @@ def run_pretraining(
     strategy = tfeff.training.make_strategy(settings.strategy, settings.tpu)
     with strategy.scope():
         tfeff.training.check_equal_settings(settings.config())
+    if settings.jit_compile and strategy.num_replicas_in_sync > 1:
+        raise ValueError(
+            "`jit_compile` must be False on several replicas, whose loop XLA does not "
+            "compile; on a TPU it always does. Received: jit_compile=True on "
+            f"{strategy.num_replicas_in_sync} replicas"
+        )
     in_step = examples_in_step(settings, settings.batch_size, strategy)
     keras.utils.set_random_seed(settings.seed)
     with strategy.scope():

@@ -13,7 +13,8 @@ class RunSettings(Settings):
         minimum=1,
     )
     strategy: str = setting(
-        "Where to train.",
+        "Where to train: on one device, on all GPUs of the machine (mirrored), or on a "
+        "TPU.",
         "default",
         choices=("default", "mirrored", "tpu"),
         fixed=False,

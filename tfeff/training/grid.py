@@ -184,6 +184,10 @@ class Grid:
             if not all(os.path.exists(os.path.join(x, METRICS)) for x in folders):
                 lock = run_lock.lock_directory(self.directory)
                 stack.callback(lock.close)
+            elif run_lock.read(self.directory) is not None:
+                # A process that was killed after the last cell left it.
+                with contextlib.suppress(ValueError):
+                    run_lock.lock_directory(self.directory).close()
             return [[self._cell(cell, x, seed) for seed in seeds] for x in settings]
 
     def _cell(self, cell, setting, seed):
