@@ -75,11 +75,11 @@ def test_no_data_set_is_trained_on_and_validated_by(name):
         train_and_validation(settings)
 
 
-@pytest.mark.parametrize("kind", ["sentencepiece", "wordpiece"])
+@pytest.mark.parametrize(("kind", "size"), [("sentencepiece", 60), ("wordpiece", 80)])
 @pytest.mark.parametrize("lowercase", [True, False])
-def test_case_is_folded_unless_it_is_to_stay(kind, lowercase):
+def test_case_is_folded_unless_it_is_to_stay(kind, size, lowercase):
     settings = types.SimpleNamespace(
-        tokenizer_kind=kind, tokenizer_lowercase=lowercase, vocabulary_size=64
+        tokenizer_kind=kind, tokenizer_lowercase=lowercase, vocabulary_size=size
     )
     texts = [*DOCUMENTS, *(text.title() for text in DOCUMENTS)]
     made = train_tokenizer(texts, settings)
