@@ -39,3 +39,8 @@ def test_gradient_of_a_shared_kernel_is_the_sum_over_positions():
         gradients.append(tape.gradient(loss, [values, kernels]))
     assert_close(gradients[0][0], gradients[1][0], 1e-10)
     assert_close(gradients[0][1], tf.reduce_sum(gradients[1][1], axis=(0, 1)), 1e-10)
+
+
+def test_kernels_without_a_middle_are_named():
+    with pytest.raises(ValueError, match="`kernels` must have an odd last axis"):
+        dynamic_convolution(np.ones((2, 5, 3, 4)), np.ones((3, 4)))

@@ -148,6 +148,10 @@ def test_an_uploaded_run_is_opened_by_its_url_alone(tmp_path, name):
         train(str(tmp_path / "run"))
     after = {p: p.read_bytes() for p in (tmp_path / "run").rglob("*") if p.is_file()}
     assert after == before
+    (tmp_path / "run" / "preset").mkdir()
+    with pytest.raises(ValueError, match="as tfeff has uploaded it: give its URL"):
+        tfeff.tasks.load_pretrained(tmp_path / "run")
+    (tmp_path / "run" / "preset").rmdir()
     os.rename(tmp_path / "run" / name, tmp_path / "run" / NAME)
     train(url)
 

@@ -27,6 +27,9 @@ def split_heads(x: Tensor, num_heads: int) -> Tensor:
     Returns:
         Tensor `[B, T, N, D / N]`.
 
+    Raises:
+        ValueError: if `num_heads` does not divide `D`.
+
     Example:
 
     >>> from keras import ops
@@ -34,6 +37,12 @@ def split_heads(x: Tensor, num_heads: int) -> Tensor:
     (2, 3, 4, 2)
     """
     batch, length, size = ops.shape(x)
+    known = x.shape[-1]
+    if known is not None and known % num_heads:
+        raise ValueError(
+            "`num_heads` must divide the last axis of `x`. Received: num_heads="
+            f"{num_heads}, x.shape={tuple(x.shape)}"
+        )
     return ops.reshape(x, (batch, length, num_heads, size // num_heads))
 
 

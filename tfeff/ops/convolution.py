@@ -30,6 +30,9 @@ def dynamic_convolution(values: Tensor, kernels: Tensor) -> Tensor:
     Returns:
         Tensor `[B, T, N, H]`.
 
+    Raises:
+        ValueError: if `K` is even: there would be no middle.
+
     Example:
 
     >>> from keras import ops
@@ -43,6 +46,11 @@ def dynamic_convolution(values: Tensor, kernels: Tensor) -> Tensor:
         sections 3 and 4; Jiang et al., "ConvBERT", equations 2, 3 and 5.
     """
     num_taps = kernels.shape[-1]
+    if num_taps % 2 == 0:
+        raise ValueError(
+            "`kernels` must have an odd last axis. Received: kernels.shape="
+            f"{tuple(kernels.shape)}"
+        )
     batch, length, heads, size = ops.shape(values)
     block = max(_BLOCK, num_taps)
     count = (length + block - 1) // block

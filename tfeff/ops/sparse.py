@@ -3,7 +3,7 @@
 from keras import ops
 
 from tfeff.ops.slicing import slice_axis
-from tfeff.utils.checks import check_choice
+from tfeff.utils.checks import check_choice, check_integer
 from tfeff.utils.types import Tensor
 
 # By pattern, the number of positions that a window shares with the next one.
@@ -31,7 +31,8 @@ def fixed_pattern(
         Bool tensor `[T, T]`, true where query `i` attends to key `j`.
 
     Raises:
-        ValueError: if `pattern` is another one.
+        ValueError: if `pattern` is another one, `stride` is below 1, or `expressivity`
+            not from 0 to `stride`.
 
     Example:
 
@@ -44,6 +45,8 @@ def fixed_pattern(
         Child et al., "Generating long sequences with sparse Transformers", section
         4.3; as used by Qiu et al., "Blockwise self-attention", sections 4 and A.3.
     """
+    stride = check_integer("stride", stride)
+    expressivity = check_integer("expressivity", expressivity, 0, stride)
     positions = ops.arange(length, dtype="int32")
     return fixed_pattern_at(
         positions[:, None], positions[None], stride, expressivity, pattern

@@ -31,6 +31,7 @@ from tfeff.encoders.quantization import check_keeps_quantization
 from tfeff.encoders.swap_positions import METHODS
 from tfeff.objectives.objective import Objective
 from tfeff.storage.arguments import READ_MODEL, WRITE, paths
+from tfeff.storage.manifest import OF_UPLOADS
 from tfeff.tasks.encoder_limits import check_vocabulary, fitting
 from tfeff.tasks.run_tokenizer import load_run_tokenizer
 from tfeff.training.checkpoints import (
@@ -307,7 +308,7 @@ def find_preset(path):
         elif not os.path.isdir(preset):
             known = f"no folder{_hub_hint(path)}"
         else:
-            known = f"without {missing}{_convert_hint(present, missing)}"
+            known = f"without {missing}{_folder_hint(path, present, missing)}"
         raise ValueError(
             "`path` must be a preset with an encoder and its tokenizer, a run "
             "directory that holds one as preset/, or RUN@STEP. "
@@ -328,8 +329,10 @@ def _hub_hint(path):
     )
 
 
-def _convert_hint(present, missing):
-    """A hint for the error message if `tfeff convert` makes a preset of the folder."""
+def _folder_hint(path, present, missing):
+    """A hint for the error message: what else the folder is, or was made by."""
+    if not {*OF_UPLOADS}.isdisjoint({*present, *os.listdir(path)}):
+        return ", as tfeff has uploaded it: give its URL, such as file:// and the path"
     if hint := checkpoint_hint(present):
         return hint
     if len(missing) == 1 and _TOKENIZER not in present:
