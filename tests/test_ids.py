@@ -1,5 +1,6 @@
 """No id, position, mask or label becomes another in silence, however it comes."""
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -7,6 +8,7 @@ import tensorflow as tf
 import tfeff
 from tfeff.layers import EncoderEmbedding
 from tfeff.ops import gather_positions
+from tfeff.ops.ids import exact_inputs
 from tfeff.training.losses import GlobalMeanBinaryCrossentropy, GlobalMeanCrossentropy
 
 ROWS = 19
@@ -175,6 +177,16 @@ def test_models_around_an_encoder_refuse_floats_and_wide_ids(make, name):
         model(good | {name: good[name] + 0.5})
     with pytest.raises(ValueError, match=f"`{name}` must be from"):
         model(good | {name: good[name].astype("int64") + 2**32})
+
+
+def test_an_input_of_floats_stays_what_it_is():
+    """Of a student with features beside its text."""
+    inputs = {"ids": keras.Input((2,), dtype="int32"), "rates": keras.Input((2,))}
+    given = {"rates": np.array([[0.5, 1.5]]), "ids": np.array([[1, 2]]), "other": 3}
+    found = exact_inputs(given, inputs)
+    assert list(found) == ["ids", "rates"] and found["rates"] is given["rates"]
+    with pytest.raises(TypeError, match="`ids` must be an integer"):
+        exact_inputs(given | {"ids": given["rates"]}, inputs)
 
 
 @pytest.mark.parametrize("position", [-1, 5, 2**32 + 1, -(2**32) + 1])

@@ -220,6 +220,35 @@ def test_block_names_parts_that_do_not_fit():
         block(x)
 
 
+class Merged(keras.layers.Layer):
+    """An attention whose last size is not known in a graph."""
+
+    def call(self, hidden, padding_mask=None):
+        shape = keras.ops.shape(hidden)
+        heads = keras.ops.reshape(hidden, (*shape[:2], 2, -1))
+        return keras.ops.reshape(heads, (*shape[:2], -1))
+
+
+class OwnCall(EncoderBlock):
+    """A block that calls its attention in its own way."""
+
+    def call(self, hidden, **kwargs):
+        return hidden + self.attention(hidden, hidden)
+
+
+def test_a_size_that_is_not_known_is_no_other_size():
+    x = keras.Input((None, 8))
+    model = keras.Model(x, EncoderBlock(Merged(), FeedForward(4))(x))
+    model.compile("sgd", "mse", jit_compile=False)
+    rows = np.ones((4, 5, 8), "float32")
+    model.fit(rows, rows, batch_size=2, verbose=0)
+    assert model.predict(rows, verbose=0).shape == rows.shape
+
+
+def test_a_subclass_calls_its_attention_as_it_likes():
+    OwnCall(keras.layers.MultiHeadAttention(2, 4), FeedForward(4))
+
+
 class Narrow(keras.layers.Layer):
     """An attention that gives one number a position."""
 

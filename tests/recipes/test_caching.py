@@ -61,7 +61,9 @@ def test_other_settings_are_refused(cached, corpus):
 @pytest.mark.parametrize("name", ["tokenizer.spm", "tokenizer", "train", "validation"])
 def test_what_others_have_put_there_is_refused(corpus, tmp_path, name):
     (tmp_path / name).write_text("mine")
-    with pytest.raises(ValueError, match=f"`cache_dir` must be new.*has {name}"):
+    with pytest.raises(
+        ValueError, match=f"`cache_dir` must be a new folder.*has {name}"
+    ):
         cache(settings(tmp_path, corpus))
     assert contents(tmp_path) == {name: b"mine"}
 
@@ -158,6 +160,14 @@ def test_pairs_of_a_cache_that_crosses_documents(corpus, tmp_path, objective):
             "`tokenizer` must be what .*nowhere",
         ),
         ({"corpus": "nowhere.txt"}, "nowhere.txt.*matches none"),
+        (
+            {
+                "corpus": ("docstrings",),
+                "validation": ("docstrings",),
+                "validation_fraction": 0.02,
+            },
+            "`validation` must be of other text",
+        ),
     ],
 )
 def test_bad_settings(corpus, tmp_path, change, message):

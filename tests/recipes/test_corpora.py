@@ -11,6 +11,7 @@ from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tests.subjects.stores import make_store
 from tfeff.recipes.corpora import (
     build_caches,
+    check_other_text,
     corpus,
     split_corpus,
     train_and_validation,
@@ -72,7 +73,7 @@ def test_no_data_set_is_trained_on_and_validated_by(name):
     )
     message = f"^`validation` must be of other text.*Received: {name} in both"
     with pytest.raises(ValueError, match=message):
-        train_and_validation(settings)
+        check_other_text(settings)
 
 
 @pytest.mark.parametrize(("kind", "size"), [("sentencepiece", 60), ("wordpiece", 80)])

@@ -172,6 +172,24 @@ def test_pseudo_perplexity_masks_one_token_at_a_time(pretrained, tmp_path, capsy
     assert by_word == pytest.approx(math.exp(total / 12), 1e-5)
 
 
+def test_a_preset_at_a_url(tmp_path):
+    encoder = tfeff.encoders.build(
+        "bert_tiny", vocabulary_size=60, num_layers=1, max_sequence_length=10
+    )
+    model = tfeff.objectives.MaskedLM(encoder)
+    tfeff.tasks.save_pretrained(model, tokenizer(), (tmp_path / "preset").as_uri())
+    tfeff.tasks.save_pretrained(model, tokenizer(), tmp_path / "copy")
+    (tmp_path / "text.txt").write_text("A tiger followed seven boxes.")
+    found = [
+        evaluate(EvaluateSettings(pretrained=x, corpus=(str(tmp_path / "text.txt"),)))
+        for x in ((tmp_path / "preset").as_uri(), str(tmp_path / "copy"))
+    ]
+    assert found[0] == found[1]
+    settings = EvaluateSettings(pretrained="s3://b/run@3", corpus=("a.txt",))
+    with pytest.raises(ValueError, match="`pretrained` must be a preset; of a run"):
+        evaluate(settings)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("objective", ["masked_lm", "permutation_lm"])
 def test_a_preset_predicts_each_token_from_all_others(objective, tmp_path):

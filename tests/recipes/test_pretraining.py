@@ -414,6 +414,11 @@ def test_no_compilation_by_xla_on_several_replicas(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="`jit_compile` must be False on several"):
         pretraining.pretrain(settings)
     assert not (tmp_path / "run").exists()
+    # A run that an earlier version began goes on: here, up to its directory.
+    monkeypatch.setattr(pretraining, "has_checkpoint", lambda run_dir: True)
+    monkeypatch.setattr(pretraining, "open_run", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        pretraining.pretrain(settings)
 
 
 @pytest.mark.slow

@@ -10,7 +10,6 @@ from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tfeff.recipes import FinetuneSettings, finetune
 from tfeff.recipes.finetuning import load_encoder
 from tfeff.recipes.unseen_segments import (
-    begin_as_first,
     check_segments,
     has_unseen_segments,
 )
@@ -84,7 +83,6 @@ def test_begin_as_the_first(folder):
         encoder = load_encoder(settings(folder), is_copied, None)
         table = encoder.embedding.segment_embedding.embeddings.numpy()
         np.testing.assert_array_equal(table, expected)
-    assert not begin_as_first(make_encoder(num_segments=1))
 
 
 def test_runs_of_before_go_on_as_they_began(folder):

@@ -233,3 +233,19 @@ def test_what_keras_mask_leaves_out_has_no_weight():
     model.compile("sgd", GlobalMeanCrossentropy(), accumulation_steps=2)
     with pytest.raises(ValueError, match="`accumulation_steps` must be 1 for outputs"):
         model.train_on_batch(ids, labels)
+
+
+@pytest.mark.parametrize("accumulation_steps", [1, 2])
+def test_a_mask_of_what_was_pooled_is_none_of_targets(accumulation_steps):
+    """Keras leaves the mask of tokens at what `TimeDistributed` makes of them."""
+    ids = keras.Input((3, 5), dtype="int32")
+    hidden = keras.layers.Embedding(9, 8, mask_zero=True)(ids)
+    pooled = keras.layers.TimeDistributed(tfeff.layers.MeanPooling())(hidden)
+    model = DistributedModel(ids, keras.layers.Dense(3)(pooled))
+    model.compile(
+        "sgd", GlobalMeanCrossentropy(), accumulation_steps=accumulation_steps
+    )
+    rows = np.random.default_rng(0).integers(0, 9, (4, 3, 5))
+    labels = rows[..., 0] % 3
+    history = model.fit(rows, labels, batch_size=2, verbose=0).history
+    assert np.isfinite(history["loss"][0])

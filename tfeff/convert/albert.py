@@ -6,8 +6,6 @@ from tfeff.convert import bert
 from tfeff.convert.config import Config
 from tfeff.convert.format import Format
 from tfeff.convert.weights import Weight, dense, dense_head, masked_lm_head, norm
-from tfeff.objectives.heads import Head
-from tfeff.objectives.sentence_pair import SentencePairPrediction
 
 _DEFAULTS = dict(
     hidden_act="gelu_new", hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
@@ -26,6 +24,7 @@ class Albert(Format):
         r"(classifier|qa_outputs)\.": "task head",
         r"embeddings\.(position|token_type)_ids$": "buffer",
     }
+    pairs = "order"
     heads = {
         "masked_lm": masked_lm_head(
             "predictions.dense", "predictions.LayerNorm", "predictions.bias"
@@ -81,10 +80,6 @@ class Albert(Format):
             yield from dense(block.feedforward.intermediate_dense, f"{layer}.ffn")
             yield from dense(block.feedforward.output_dense, f"{layer}.ffn_output")
             yield from norm(block.feedforward_norm, f"{layer}.full_layer_layer_norm")
-
-    def pretraining_heads(self, encoder) -> dict[str, Head]:
-        settings = self.head_settings(encoder)
-        return SentencePairPrediction(encoder, kind="order", **settings).heads()
 
     def task_arguments(self, config: Config, kind: str) -> dict:
         return dict(dropout=config.rate("classifier_dropout_prob", 0.1))

@@ -12,8 +12,6 @@ from tfeff.convert.weights import (
     masked_lm_head,
     norm,
 )
-from tfeff.objectives.heads import Head
-from tfeff.objectives.sentence_pair import SentencePairPrediction
 
 # That of absolute positions, which Hugging Face stores with relative ones.
 UNUSED_TABLE = {r"embeddings\.position_embeddings\.weight$": "unused position table"}
@@ -40,6 +38,7 @@ class Bert(Format):
         r"(classifier|qa_outputs)\.": "task head",
         r"embeddings\.(position|token_type)_ids$": "buffer",
     }
+    pairs = "next"
     heads = {
         "masked_lm": masked_lm_head(
             "cls.predictions.transform.dense",
@@ -110,10 +109,6 @@ class Bert(Format):
             return {}
         shape = (self.unused_rows + encoder.max_sequence_length, encoder.embedding_dim)
         return {"embeddings.position_embeddings.weight": shape}
-
-    def pretraining_heads(self, encoder) -> dict[str, Head]:
-        settings = self.head_settings(encoder)
-        return SentencePairPrediction(encoder, kind="next", **settings).heads()
 
     def task_arguments(self, config: Config, kind: str) -> dict:
         rate = config.get("classifier_dropout", None)

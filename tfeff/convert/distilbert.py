@@ -6,8 +6,6 @@ from tfeff.convert import bert
 from tfeff.convert.config import Config, activation_name
 from tfeff.convert.format import Format, activation_of
 from tfeff.convert.weights import Weight, dense, dense_head, masked_lm_head, norm
-from tfeff.objectives.heads import Head
-from tfeff.objectives.masked_lm import MaskedLM
 
 _POOLED = {"pooler": dense_head("pre_classifier"), "logits": dense_head("classifier")}
 
@@ -78,9 +76,6 @@ class DistilBert(Format):
             yield from dense(feedforward.intermediate_dense, f"{layer}.ffn.lin1")
             yield from dense(feedforward.output_dense, f"{layer}.ffn.lin2")
             yield from norm(block.feedforward_norm, f"{layer}.output_layer_norm")
-
-    def pretraining_heads(self, encoder) -> dict[str, Head]:
-        return MaskedLM(encoder, **self.head_settings(encoder)).heads()
 
     def task_arguments(self, config: Config, kind: str) -> dict:
         if kind == "TokenClassification":

@@ -6,6 +6,8 @@ from typing import TypeAlias
 from tfeff.convert.config import Config
 from tfeff.convert.weights import Weight
 from tfeff.objectives.heads import Head
+from tfeff.objectives.masked_lm import MaskedLM
+from tfeff.objectives.sentence_pair import SentencePairPrediction
 
 # The endings of models' names, and the heads of pretraining that each has.
 Models: TypeAlias = tuple[tuple[str, set[str]], ...]
@@ -25,6 +27,8 @@ class Format:
         padding_id: the id that padding must have, or `None` for any.
         head_activation: of the masked language model head; `None` for the encoder's.
         heads: the heads of pretraining.
+        pairs: what the head of pairs of sentences beside that of masked tokens
+            predicts, `"next"` or `"order"`; `None` where there is none.
         tasks: the heads of fine-tuned models by kind, such as
             `"SequenceClassification"`.
         models: those of pretraining, that with the most heads first.
@@ -36,6 +40,7 @@ class Format:
     padding_id: int | None = None
     head_activation: str | None = None
     heads: HeadWeights = {}
+    pairs: str | None = None
     tasks: Mapping[str, HeadWeights] = {}
     models: Models = ()
 
@@ -60,7 +65,10 @@ class Format:
 
     def pretraining_heads(self, encoder) -> dict[str, Head]:
         """The heads that pretrained models may have; all others are skipped."""
-        raise NotImplementedError
+        settings = self.head_settings(encoder)
+        if self.pairs is None:
+            return MaskedLM(encoder, **settings).heads()
+        return SentencePairPrediction(encoder, kind=self.pairs, **settings).heads()
 
     def head_settings(self, encoder) -> dict:
         """The settings of the masked language model head beside an encoder."""

@@ -8,8 +8,6 @@ from tfeff.convert import albert, bert
 from tfeff.convert.config import Config
 from tfeff.convert.format import Format
 from tfeff.convert.weights import Weight, part
-from tfeff.objectives.heads import Head
-from tfeff.objectives.sentence_pair import SentencePairPrediction
 
 # Model Garden's "gelu" is the approximation by tanh.
 _ACTIVATIONS = {
@@ -46,6 +44,7 @@ class ModelGarden(Format):
         r"(optimizer|global_step|save_counter)": "training state",
         r".*/\.OPTIMIZER_SLOT/": "training state",
     }
+    pairs = "next"
     heads = {"masked_lm": _masked_lm_head, "pooler": _pooler}
 
     def arguments(self, config: Config) -> dict:
@@ -94,10 +93,6 @@ class ModelGarden(Format):
             )
             yield from _dense(feedforward.output_dense, f"{layer}/_output_dense")
             yield from _norm(block.feedforward_norm, f"{layer}/_output_layer_norm")
-
-    def pretraining_heads(self, encoder) -> dict[str, Head]:
-        settings = self.head_settings(encoder)
-        return SentencePairPrediction(encoder, kind="next", **settings).heads()
 
 
 def rename(tensors: dict, config: Config) -> dict:

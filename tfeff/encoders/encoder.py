@@ -250,7 +250,7 @@ class Encoder(
         self, inputs: Tensor, training: bool | None = None, mask: Tensor | None = None
     ) -> dict[str, Any]:
         check_mapping("inputs", inputs, "names to tensors")
-        inputs = exact_inputs(inputs, INPUTS)
+        inputs = exact_inputs(inputs, self.input)
         return super().call(inputs, training=training, mask=mask)
 
     def save_to_preset(self, *args: Any, **kwargs: Any) -> None:

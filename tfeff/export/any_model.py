@@ -87,9 +87,9 @@ def predict_endpoint(
     _by_name(outputs)
 
     def answer(rows, starts):
-        rows = few_cells("text", "tokens", rows, max_tokens, text_encoder.padded_length)
+        rows = few_cells("tokens", rows, max_tokens, text_encoder.padded_length)
         outputs = _by_name(call(text_encoder.packed_inputs(rows, starts)))
-        return few_bytes("text", outputs)
+        return few_bytes(outputs)
 
     return text_function(answer, text_encoder, pairs)
 

@@ -66,7 +66,8 @@ def make_archive(
                 f"`{name}` must be an option of {type(model).__name__}: "
                 f"{accepted or 'it has none'}. Received: {name}={options[name]!r}"
             )
-    _check_tokenizer(tokenizer, encoder)
+    special_token_ids(tokenizer)
+    check_vocabulary("tokenizer", tokenizer, encoder)
     fixed_length = check_inputs(model) if make is _any_model else None
     if sequence_length is None:
         own = model.sequence_length if isinstance(model, SentenceEmbedding) else None
@@ -203,8 +204,3 @@ _MAKERS: dict[type, Callable[..., dict]] = {
     SpanQA: answer_endpoint,
     TokenClassifier: _token_classifier,
 }
-
-
-def _check_tokenizer(tokenizer, encoder):
-    special_token_ids(tokenizer)
-    check_vocabulary("tokenizer", tokenizer, encoder)

@@ -25,7 +25,7 @@ def classify_endpoint(
     row_size = size_of(label_names) + len(label_names) * (size_of(label_names) + 4)
 
     def answer(rows, starts):
-        rows = few_rows("text", rows, row_size)
+        rows = few_rows(rows, row_size)
         probabilities = tf.nn.softmax(_logits(model, text_encoder, rows, starts))
         return {
             "label": tf.gather(names, tf.argmax(probabilities, axis=1)),

@@ -82,7 +82,7 @@ def group(
     """The words of phrases, as CoNLL's `conlleval` groups them.
 
     A phrase goes on while words of its text have `I-` and its type; an `I-` that
-    nothing begins begins one.
+    continues no phrase begins a new one.
 
     Args:
         is_begin: `[W]` bool, whether a word's label is a `B-`.

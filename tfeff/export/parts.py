@@ -79,25 +79,24 @@ def size_of(strings: Sequence[str]) -> int:
     return _STRING + max(len(string.encode()) for string in strings)
 
 
-def few_rows(name: str, rows: tf.Tensor, size: int) -> tf.Tensor:
+def few_rows(rows: tf.Tensor, size: int) -> tf.Tensor:
     """The rows, once it is known that an answer of `size` bytes a row is no larger
-    than `MOST_BYTES`; the error has the `name` of the input."""
+    than `MOST_BYTES`."""
     most = MOST_BYTES // size
     are_few = require(
         tf.shape(rows)[0] <= most,
-        f"`{name}` must have at most {most} rows. Received: rows:",
+        f"`text` must have at most {most} rows. Received: rows:",
         tf.shape(rows)[0],
     )
     return checked(rows, are_few)
 
 
 def few_cells(
-    name: str, unit: str, rows: tf.RaggedTensor, most: int, width: int | None = None
+    unit: str, rows: tf.RaggedTensor, most: int, width: int | None = None
 ) -> tf.RaggedTensor:
     """The rows, once it is known that they have few values, padding included.
 
     Args:
-        name: of the input.
         unit: what the values are to the caller, such as "tokens".
         rows: ragged `[B, (N)]`.
         most: integer, most values if each row had as many as the longest.
@@ -107,14 +106,14 @@ def few_cells(
     size = rows.nrows(), width
     are_few = require(
         size[0] * size[1] <= most,
-        f"`{name}` must have at most {most} {unit}, each row counted as long as the "
+        f"`text` must have at most {most} {unit}, each row counted as long as the "
         f"longest. Received: rows and {unit} of the longest:",
         *size,
     )
     return checked(rows, are_few)
 
 
-def few_bytes(name: str, outputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+def few_bytes(outputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
     """The outputs, once it is known that they have at most `MOST_BYTES` together.
 
     It is for outputs of any shape, whose size is not known before they are computed.
@@ -122,7 +121,7 @@ def few_bytes(name: str, outputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
     size = sum(tf.size(x, tf.int64) * x.dtype.size for x in outputs.values())
     are_few = require(
         size <= MOST_BYTES,
-        f"`{name}` must have outputs of at most {MOST_BYTES} bytes. Received: outputs "
+        f"`text` must have outputs of at most {MOST_BYTES} bytes. Received: outputs "
         "of so many:",
         size,
     )

@@ -99,7 +99,8 @@ def save_for_serving(
     - `entities(text)`, where the labels are `O`, `B-` and `I-` of types: the phrases
       that they mark, `entity` `[B, E]` string, cut out of the text; `type` `[B, E]`
       string, such as "PER"; `start` and `end` `[B, E]` int32; `probability` `[B, E]`
-      float32, the mean of its words' likeliest. An `I-` that nothing begins begins one.
+      float32, the mean of its words' likeliest. An `I-` that continues no phrase begins
+      a new one.
 
     Of any other `keras.Model` over an `Encoder`, functional, subclassed or sequential:
 

@@ -41,7 +41,7 @@ def tag_endpoints(
     names = tf.constant(label_names)
 
     def tag(text):
-        text = few_rows("text", text, name_size * len(label_names))
+        text = few_rows(text, name_size * len(label_names))
         _, words, starts, ends, probabilities = tagger(text)
         label = tf.gather(names, tf.argmax(probabilities, axis=1))
         return {
@@ -106,7 +106,7 @@ class Tagger(tf.Module):
     def __call__(self, text):
         text = few_characters("text", valid(text), self.most_in_text)
         words, starts, ends = split_words(text)
-        words = few_cells("text", "words", words, self.max_words)
+        words = few_cells("words", words, self.max_words)
         checks = short_words("text", words.flat_values, self.tokenizer)
         words = checked(words, *checks)
         # They get the rows of `words`, so that tensors of them wait for checks, too.

@@ -108,7 +108,9 @@ class EncoderBlock(Layer):
                 )
         parameters = inspect.signature(attention.call).parameters
         has_others = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-        if "padding_mask" not in parameters and not has_others:
+        takes_mask = "padding_mask" in parameters or has_others
+        # A subclass may call it otherwise.
+        if type(self).call is EncoderBlock.call and not takes_mask:
             raise ValueError(
                 "`attention` must take a `padding_mask`, as the attentions of "
                 "`tfeff.layers` do: a layer of your own can wrap another one. "
@@ -340,7 +342,7 @@ class EncoderBlock(Layer):
 
 def _check_width(name, output, hidden):
     """Raises unless a part of a block keeps the hidden size: it would be broadcast."""
-    if output.shape[-1] != hidden.shape[-1]:
+    if output.shape[-1] not in (None, hidden.shape[-1]):  # It may be unknown.
         raise ValueError(
             f"`{name}` must give vectors of the hidden size {hidden.shape[-1]}. "
             f"Received: {name} with an output of shape {tuple(output.shape)}"

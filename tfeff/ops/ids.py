@@ -4,7 +4,7 @@ In eager calls the values are known, and an id out of range raises. In a traced 
 they are not known; an id out of range then never indexes another row.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import keras
 import numpy as np
@@ -117,13 +117,20 @@ def exact_input(name: str, x):
     return as_int32(name, x)
 
 
-def exact_inputs(inputs: Mapping, names: Iterable[str]) -> dict:
-    """A model's inputs of these names as `exact_input`, in this order, without others.
+def exact_inputs(inputs: Mapping, of_model: Mapping) -> dict:
+    """A model's inputs in its order, without others; those of integers exact.
 
     Keras matches a dict of inputs to those of a functional model by order alone: one
     more entry, such as `mask_positions`, would shift those after it.
+
+    Args:
+        inputs: what the model is called with, by name.
+        of_model: the model's inputs by name, `keras.KerasTensor`s.
     """
-    return {name: exact_input(name, inputs[name]) for name in names}
+    return {
+        name: exact_input(name, inputs[name]) if "int" in spec.dtype else inputs[name]
+        for name, spec in of_model.items()
+    }
 
 
 def rows_of(name: str, x, count: int):

@@ -9,6 +9,7 @@ from tfeff.recipes.cache_settings import CacheSettings
 from tfeff.recipes.corpora import (
     CACHES,
     build_caches,
+    check_other_text,
     given_tokenizer,
     train_and_validation,
     train_tokenizer,
@@ -68,6 +69,8 @@ def cache(settings: CacheSettings) -> tuple[tfeff.data.Cache, tfeff.data.Cache]:
     """
     check_settings(settings, CacheSettings)
     check_no_fraction(settings)
+    if not os.path.exists(os.path.join(settings.cache_dir, _CONFIG)):
+        check_other_text(settings)
     jobs = _beam_jobs(settings)
     if settings.tokenizer:
         check_no_training(
@@ -77,7 +80,8 @@ def cache(settings: CacheSettings) -> tuple[tfeff.data.Cache, tfeff.data.Cache]:
     train, validation = train_and_validation(settings)
     with _settings_folder(settings.cache_dir) as folder:
         make_folder("cache_dir", folder)
-        is_new = not os.path.exists(os.path.join(folder, _CONFIG))
+        config = os.path.join(folder, _CONFIG)
+        is_new = not os.path.exists(config)
         if is_new:
             _check_new(folder, settings)
         else:
@@ -89,7 +93,7 @@ def cache(settings: CacheSettings) -> tuple[tfeff.data.Cache, tfeff.data.Cache]:
                 sample = _sample(train, settings, jobs)
                 tokenizer = train_tokenizer(sample, settings)
             if is_new:
-                _write_config(folder, settings)
+                write_text(config, json.dumps(settings.config(), indent=1))
             save_run_tokenizer(tokenizer, folder)
     caches = build_caches(
         settings.cache_dir,
@@ -133,15 +137,10 @@ def _check_new(folder, settings):
     found = [name for name in names if os.path.lexists(os.path.join(folder, name))]
     if found:
         raise ValueError(
-            "`cache_dir` must be new, or have been begun with the same settings. "
-            f"Received: {settings.cache_dir!r}, which has {', '.join(found)} and no "
-            f"{_CONFIG}"
+            "`cache_dir` must be a new folder, or one that was begun with the same "
+            f"settings. Received: {settings.cache_dir!r}, which has "
+            f"{', '.join(found)} and no {_CONFIG}"
         )
-
-
-def _write_config(folder, settings):
-    path = os.path.join(folder, _CONFIG)
-    write_text(path, json.dumps(settings.config(), indent=1))
 
 
 def _compare(folder, settings):
@@ -155,7 +154,7 @@ def _compare(folder, settings):
     ]
     if others:
         raise ValueError(
-            "`cache_dir` must be new, or have been begun with the same settings. "
+            "`cache_dir` must be a new folder, or begun with the same settings. "
             f"Received: {settings.cache_dir!r}, where {'; '.join(others)}. Choose "
             "another folder, or delete this one"
         )

@@ -110,17 +110,8 @@ def _training_split(dataset, name):
     return dataset["train"]
 
 
-def train_and_validation(settings):
-    """Documents to train on and to validate by, as the settings name them.
-
-    Args:
-        settings: as of `split_corpus`; they have `corpus` and `validation`, too.
-
-    Raises:
-        ValueError: if a file or a data set is in both.
-    """
-    if not settings.validation:
-        return split_corpus(settings.corpus, settings)
+def check_other_text(settings) -> None:
+    """Raises if a data set is both to be trained on and to validate by."""
     for name in settings.validation:
         if name in settings.corpus and _kind(name) in ("docstrings", "hf", "tfds"):
             raise ValueError(
@@ -128,6 +119,19 @@ def train_and_validation(settings):
                 "trained on: of a data set both read the training split. Leave it out "
                 f"to hold a part of `corpus` out. Received: {name} in both"
             )
+
+
+def train_and_validation(settings):
+    """Documents to train on and to validate by, as the settings name them.
+
+    Args:
+        settings: as of `split_corpus`; they have `corpus` and `validation`, too.
+
+    Raises:
+        ValueError: if a file is in both.
+    """
+    if not settings.validation:
+        return split_corpus(settings.corpus, settings)
     train, validation = (
         corpus(getattr(settings, name), settings, name)
         for name in ("corpus", "validation")

@@ -105,8 +105,8 @@ def _digests(pretrained):
     """The digests of a preset, or of a checkpoint, by the names of files.
 
     There are none of a preset of an earlier version. An encoder that is saved again
-    has the same ones: the date, in `metadata.json`, and the names of objects are new
-    then, and left out, and of a checkpoint there are the weights alone.
+    has the same ones: `metadata.json`, with its date, and the names of objects do not
+    count, and of a checkpoint the weights alone do.
     """
     folder, step = split_step(pretrained)
     if step is not None:

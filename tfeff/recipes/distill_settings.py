@@ -230,8 +230,9 @@ class DistillSettings(RunSettings):
                 "the student's last layer would learn nothing. Received: "
                 f"prediction_weight={self.prediction_weight!r}, label_weight=0.0"
             )
-        if self.stage == "general" and not self.has_losses:
-            names = ", ".join(f"`{name}`" for name in (*_LAYERS, "prediction_weight"))
+        compared = (*_LAYERS, "prediction_weight")
+        if self.stage == "general" and not any(values[name] for name in compared):
+            names = ", ".join(f"`{name}`" for name in compared)
             raise ValueError(f"One of {names} must be above 0. Received: all are 0")
         if self.stage == "general" and not self.steps:
             raise ValueError("`steps` must be at least 1. Received: steps=0")
@@ -242,16 +243,6 @@ class DistillSettings(RunSettings):
         if self.prediction_weight is not None:
             return self.prediction_weight
         return 1.0 if self.stage == "task" else 0.0
-
-    @property
-    def has_layer_losses(self) -> bool:
-        """Whether layers are compared."""
-        return any(getattr(self, name) for name in _LAYERS)
-
-    @property
-    def has_losses(self) -> bool:
-        """Whether anything is compared."""
-        return self.has_layer_losses or self.prediction_loss > 0
 
     @classmethod
     def upgraded(cls, config: Mapping) -> dict:

@@ -151,7 +151,7 @@ class _Part:
         return isinstance(self.examples, tfeff.data.SpanExamples)
 
     def encoder_batches(self, batch_size: int, **options) -> tf.data.Dataset:
-        """Batches as an encoder reads them, options one below the other."""
+        """Batches as an encoder reads them, each option of a question as a row."""
         if isinstance(self.examples, tfeff.data.TextExamples):
             return self.rows.dataset(batch_size, **options)
         length = self.settings.sequence_length

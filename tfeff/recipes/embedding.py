@@ -325,9 +325,9 @@ def train(
     rows = tfeff.data.sentence_features(
         examples, scored.tokenizer, scored.sequence_length
     )
-    texts = "a text each", "two texts each", "three texts each"
-    kind = texts[len(examples.rows[0]) - 1]
-    print(f"{len(examples):,} examples of {kind} to train on")
+    size = len(examples.rows[0])
+    texts = f"{size} text{'s' * (size > 1)} each"
+    print(f"{len(examples):,} examples of {texts} to train on")
     print_long({"examples to train on": rows})
     name = best_metric(settings, scored.dataset)
     print_undefined(scored.dataset, name, scored.split, scored.pairs)

@@ -21,6 +21,7 @@ from tfeff.recipes.runs import read_config, recipe_running, upgraded
 from tfeff.recipes.settings import check_settings
 from tfeff.recipes.stack_settings import StackSettings
 from tfeff.storage.arguments import check_replaceable
+from tfeff.tasks.encoder_limits import check_length
 from tfeff.tasks.pretrained import split_step
 from tfeff.tasks.run_tokenizer import load_run_tokenizer
 from tfeff.training.checkpoints import run_checkpoint
@@ -40,9 +41,9 @@ def evaluate(settings: EvaluateSettings) -> dict[str, float]:
         pseudo_perplexity_per_word = exp(-1/W Σ_t log P(x_t | x without x_t))
         unigram_perplexity = exp(unigram_entropy) = exp(-1/N Σ_t log (n(x_t) / N))
 
-    over the `M` tokens that the objective predicts; over all `N` tokens, each predicted
-    alone, and a word of the `W` that spaces divide the text into; and with how often
-    each token is in the text, `n`. Sequences are those of the run: no token sees beyond
+    with `M` tokens that the objective predicts, `N` tokens in all, each of which is
+    predicted alone for the pseudo-perplexity, `W` words between spaces, and `n(x)`, how
+    often `x` is in the text. Sequences are those of the run: no token sees beyond
     its own. Of replaced-token detection it is the generator that predicts tokens; of
     permutation language modelling the token that is last in the order.
 
@@ -147,7 +148,8 @@ def _subject(settings):
                 f"{name}={getattr(settings, name)!r}"
             )
     if settings.pretrained is not None:
-        run_dir, at_step = split_step(settings.pretrained)
+        with named_as(path="pretrained"):
+            run_dir, at_step = split_step(settings.pretrained)
         if at_step is not None:
             raise ValueError(
                 "`pretrained` must be a preset; of a run's checkpoint, give "
@@ -181,12 +183,7 @@ def _subject_of_preset(settings):
     with named_as(path="pretrained"):
         model, tokenizer = tfeff.tasks.load_objective(settings.pretrained, name)
     longest = model.encoder.max_sequence_length
-    length = settings.sequence_length or longest
-    if model.encoder.position == "absolute" and length > longest:
-        raise ValueError(
-            f"`sequence_length` must be at most {longest}, the table of positions. "
-            f"Received: sequence_length={length}"
-        )
+    length = check_length(model.encoder, settings.sequence_length or longest)
     return model, tokenizer, None, tfeff.objectives.get(name).examples, (length, False)
 
 
@@ -285,4 +282,4 @@ def read_settings(run_dir: str) -> PretrainSettings:
 
 def perplexity(loss: float) -> float:
     """exp(loss); infinite where that is beyond all numbers."""
-    return math.exp(loss) if loss < 700 else math.inf
+    return math.inf if loss >= 700 else math.exp(loss)

@@ -421,7 +421,7 @@ def predict_part(task, model, split, run):
 
 
 def encoder_batches(rows, sequence_length, batch_size, **options):
-    """Batches as the encoder reads them, options one below the other."""
+    """Batches as the encoder reads them, each option of a question as a row."""
 
     def flat(inputs, *_):
         shape = [-1, sequence_length]

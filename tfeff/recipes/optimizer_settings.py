@@ -29,13 +29,8 @@ class OptimizerSettings(RunSettings):
 
     def adam(self) -> dict:
         """These settings, as arguments of `tfeff.training.adamw`."""
-        return {
-            "beta_1": self.beta_1,
-            "beta_2": self.beta_2,
-            "epsilon": self.epsilon,
-            "bias_correction": self.bias_correction,
-            "global_clipnorm": self.global_clipnorm,
-        }
+        names = ("beta_1", "beta_2", "epsilon", "bias_correction", "global_clipnorm")
+        return {name: getattr(self, name) for name in names}
 
     @classmethod
     def upgraded(cls, config: Mapping) -> dict:

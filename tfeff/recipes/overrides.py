@@ -16,8 +16,8 @@ def check_override(
 
     Args:
         override: arguments of `tfeff.encoders.Encoder`.
-        given: those that settings of their own give, with the values of these; `None`
-            where such a setting is left out, and the argument may stand here.
+        given: the arguments that have settings of their own, with the values of these;
+            `None` where the setting is left out, and the argument may stand here.
         least: the least values of others.
         name: the setting that the override is.
 

@@ -15,6 +15,7 @@ from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.corpora import (
     build_caches,
     cached_crosses_documents,
+    check_other_text,
     given_tokenizer,
     open_caches,
     train_and_validation,
@@ -48,6 +49,7 @@ from tfeff.tasks.run_tokenizer import (
     save_run_tokenizer,
 )
 from tfeff.training.checkpoints import check_kept_steps, checkpoint_steps
+from tfeff.training.workers import from_chief
 from tfeff.utils.checks import check_choice
 from tfeff.utils.interruption import end_at_once
 from tfeff.utils.naming import named_as
@@ -192,18 +194,16 @@ def run_pretraining(
     strategy = tfeff.training.make_strategy(settings.strategy, settings.tpu)
     with strategy.scope():
         tfeff.training.check_equal_settings(settings.config())
-    if settings.jit_compile and strategy.num_replicas_in_sync > 1:
-        raise ValueError(
-            "`jit_compile` must be False on several replicas, whose loop XLA does not "
-            "compile; on a TPU it always does. Received: jit_compile=True on "
-            f"{strategy.num_replicas_in_sync} replicas"
-        )
     in_step = examples_in_step(settings, settings.batch_size, strategy)
     keras.utils.set_random_seed(settings.seed)
     with strategy.scope():
+        # All workers do what the chief does: to make a model they need each other.
+        has_begun = from_chief(lambda: has_checkpoint(settings.run_dir))
+        if not has_begun:
+            _check_new(settings, strategy)
         # Before the folder: not all settings make one. A run that has begun needs none,
         # nor what it was pretrained from, which may be gone.
-        new = None if has_checkpoint(settings.run_dir) else make_model()
+        new = None if has_begun else make_model()
     with open_run(settings, strategy) as run:
         tokenizer, train, valid = run.by_chief(
             lambda: _make_data(run, settings),
@@ -253,6 +253,17 @@ def run_pretraining(
             files=(),
         )
         return model
+
+
+def _check_new(settings, strategy):
+    """Raises where settings have no effect; runs of earlier versions may have them."""
+    check_other_text(settings)
+    if settings.jit_compile and strategy.num_replicas_in_sync > 1:
+        raise ValueError(
+            "`jit_compile` must be False on several replicas, whose loop XLA does not "
+            "compile; on a TPU it always does. Received: jit_compile=True on "
+            f"{strategy.num_replicas_in_sync} replicas"
+        )
 
 
 def _check_pairs(settings):
@@ -404,7 +415,7 @@ def token_loss(model: keras.Model, metrics: dict[str, float]) -> float | None:
 def _make_data(run, settings):
     """The tokenizer and the caches of both texts, which an earlier start may have made.
 
-    Some of it is made anew, and some compared with what there is.
+    What an earlier start has made is compared, and used again.
     """
     given = _given_tokenizer(run, settings)
     if settings.cache_dir:

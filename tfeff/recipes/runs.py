@@ -32,7 +32,7 @@ MODEL = "model.keras"
 def open_run(
     settings: Any, strategy: tf.distribute.Strategy | None = None
 ) -> Iterator[tfeff.training.RunDirectory]:
-    """The run directory of settings, which is given back at the end of the block.
+    """Opens the run directory of settings; its lock is released at the end.
 
     Args:
         settings: they have `run_dir`.
@@ -40,7 +40,7 @@ def open_run(
     """
     strategy = strategy or tf.distribute.get_strategy()
     with contextlib.ExitStack() as stack:
-        # A signal between the two would leave the folder.
+        # A signal between making and entering it would leave it locked.
         with HeldSignals(), strategy.scope(), named_as(directory="run_dir"):
             run = tfeff.training.RunDirectory(
                 settings.run_dir,

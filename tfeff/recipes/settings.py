@@ -344,8 +344,7 @@ class Field(Options):
         Lists of numbers may have them as text, or be one number.
 
         Raises:
-            TypeError, ValueError: if it is neither; not all of them are found here,
-                but by `checked`.
+            TypeError, ValueError: if it is neither; `checked` finds the rest.
         """
         if self.kind is dict and isinstance(value, (list, tuple)):
             return dict(parse_argument(self.name, text) for text in value)

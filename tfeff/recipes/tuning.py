@@ -35,9 +35,9 @@ def make_grid(
     metric: str,
     **axes: Sequence[float],
 ) -> tfeff.training.Grid:
-    """The grid of a run: `axes`, and what else the settings have several values of.
+    """The grid of a run: `axes`, and the other settings that have several values.
 
-    Cells keep the names that they had before the latter were axes.
+    One value of those is no axis: cells keep the names that earlier versions gave them.
     """
     # With `steps` all numbers of epochs are the same training.
     epochs = settings.epochs[:1] if settings.steps else settings.epochs

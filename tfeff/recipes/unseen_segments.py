@@ -21,7 +21,7 @@ def check_segments(
     encoder: tfeff.encoders.Encoder,
     tokenizer: Any,
 ) -> bool:
-    """Whether the encoder's segments begin as segment 0: no single text shows others.
+    """Whether all segments begin as segment 0, where second texts show others.
 
     Args:
         settings: of the recipe.
@@ -72,15 +72,8 @@ def has_unseen_segments(pretrained: str) -> bool:
     return config.get("objective") in ONE_SEGMENT and not config.get("pretrained")
 
 
-def begin_as_first(encoder: tfeff.encoders.Encoder) -> bool:
-    """Makes the embeddings of all segments that of segment 0.
-
-    Returns:
-        Whether there were others.
-    """
-    if encoder.num_segments < 2:
-        return False
+def begin_as_first(encoder: tfeff.encoders.Encoder) -> None:
+    """Makes the embeddings of all segments that of segment 0."""
     table = encoder.embedding.segment_embedding.embeddings
     first = keras.ops.convert_to_tensor(table)[:1]
     table.assign(keras.ops.repeat(first, encoder.num_segments, axis=0))
-    return True

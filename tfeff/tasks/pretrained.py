@@ -45,6 +45,7 @@ from tfeff.utils.checks import (
     check_path,
     check_rate,
     is_hub_name,
+    is_url,
 )
 from tfeff.utils.files import DAMAGE, is_unreadable
 from tfeff.utils.json_files import read_object
@@ -231,7 +232,7 @@ def load_pretrained(
 
 def split_step(path: str | os.PathLike) -> tuple[str, int | None]:
     """The run directory and the step of `"RUN@STEP"`; other paths have no step."""
-    path = check_path("path", path)
+    path = str(path) if is_url(path) else check_path("path", path)
     found = re.fullmatch(r"(.+)@(\d+)", path)
     if found is None or os.path.isdir(path):
         return path, None

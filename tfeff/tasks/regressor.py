@@ -99,10 +99,9 @@ class Regressor(PooledTask):
         v = SegmentPooling(X^L)                 pooling="segments"
         ŷ = s (dropout(v) w + c) + m
 
-    The scale `s` and the offset `m` are not trained. Ratings of any size are learnt as
-    those from -1 to 1 are with the deviation and the mean of the labels, as `tfeff
-    finetune` gives them for data sets of one's own. The loss is that of errors in units
-    of `s`.
+    The scale `s` and the offset `m` are not trained. With the deviation and the mean of
+    the labels, as `tfeff finetune` gives them for data sets of one's own, ratings of
+    any size train like those from -1 to 1. The loss is that of errors in units of `s`.
 
     Args:
         encoder: a `tfeff.encoders.Encoder`.

@@ -4,7 +4,6 @@ One that `tfeff.data.save_tokenizer` keeps whole is the file `tokenizer.spm`; an
 is the folder `tokenizer/`, with the files that a KerasHub preset has of its tokenizer.
 """
 
-import json
 import os
 
 import keras
@@ -14,6 +13,7 @@ from tfeff import data
 from tfeff.encoders.preset_files import add_digests, belongs_to_tokenizer, check_preset
 from tfeff.storage.arguments import READ_MODEL, paths
 from tfeff.utils.files import atomic_folder
+from tfeff.utils.json_files import read_object
 
 _FILE, _FOLDER = "tokenizer.spm", "tokenizer"
 RUN_TOKENIZER = (_FILE, f"{_FILE}.sha256", _FOLDER)
@@ -58,9 +58,8 @@ def load_preset_tokenizer(folder: str) -> keras_hub.tokenizers.Tokenizer:
     """
     check_preset(folder, belongs_to_tokenizer())
     # KerasHub reads presets of tokenizers with the configuration of a model alone.
-    with open(os.path.join(folder, "tokenizer.json"), encoding="utf-8") as file:
-        config = json.load(file)
     try:
+        config = read_object(os.path.join(folder, "tokenizer.json"))
         tokenizer = keras.saving.deserialize_keras_object(config)
         if not isinstance(tokenizer, keras_hub.tokenizers.Tokenizer):
             raise ValueError(f"it is of a {type(tokenizer).__name__}")

@@ -54,6 +54,9 @@ class GlobalMean(keras.losses.Loss):
             mask = keras_mask(y_pred)
             y_true = exact_tensor("y_true", y_true)
             losses = self.call(y_true, ops.convert_to_tensor(y_pred, dtype=self.dtype))
+            # One of more axes is of what was pooled to a target.
+            if mask is not None and not _is_of(mask, losses):
+                mask = None
             if _SHARES.get():
                 _check_unmasked(mask)
                 return ops.sum(losses * _shares(sample_weight, losses))
@@ -213,6 +216,14 @@ def weights_of_examples(sample_weight, targets):
     if len(shape) == 2 and shape[-1] == 1 != targets.shape[-1]:
         return sample_weight[:, 0]
     return sample_weight if len(shape) == 1 else None
+
+
+def _is_of(mask, losses):
+    """Whether a mask has the first axes of the losses."""
+    return len(mask.shape) <= len(losses.shape) and all(
+        one is None or other is None or one == other
+        for one, other in zip(mask.shape, losses.shape)
+    )
 
 
 def _check_unmasked(mask):

@@ -34,10 +34,11 @@ def best_spans(
         start_logits: `[N, T]`, s for each row.
         end_logits: `[N, T]`, e for each row.
         max_answer_tokens: most tokens of an answer.
-        no_answer_threshold: number, by how many logits no answer must score higher than
-            the best span to be the answer; None if all questions have answers. For a
-            probability p, as `tfeff.datasets.Dataset.metrics` gives it under this name,
-            it is log(p / (1 - p)), −∞ for 0 and ∞ for 1: but for rounding, by which the
+        no_answer_threshold: number, by how many logits the score of no answer must
+            exceed that of the best span for no answer to be given; None if all
+            questions have answers. For a probability p, as
+            `tfeff.datasets.Dataset.metrics` gives it under this name, it is
+            log(p / (1 - p)), −∞ for 0 and ∞ for 1: but for rounding, by which the
             answer that has this very probability may fall on either side.
 
     Returns:
