@@ -162,7 +162,7 @@ def test_pairs_of_a_cache_that_crosses_documents(corpus, tmp_path, objective):
         ({"corpus": "nowhere.txt"}, "nowhere.txt.*matches none"),
         (
             {
-                "corpus": ("docstrings",),
+                "corpus": "docstrings",
                 "validation": ("docstrings",),
                 "validation_fraction": 0.02,
             },
