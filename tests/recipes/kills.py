@@ -119,6 +119,9 @@ class Recipe:
         sys.exit()
 
 
+_NAMED = ("preset/config.json", "preset/task.json")
+
+
 def contents(directory: Path) -> dict[str, object]:
     """From each path of a run to what must be equal in equal runs; None: its place."""
     found = {}
@@ -140,7 +143,7 @@ def contents(directory: Path) -> dict[str, object]:
                     found[key] = [file.metadata(), arrays]
             elif name.endswith(".h5"):
                 found[key] = weights(path)
-            elif key == "preset/config.json":  # Names count through a process.
+            elif key in _NAMED:  # Names count through a process.
                 found[key] = re.sub(r'_\d+"', '"', path.read_text())
             elif name == "SHA256SUMS":  # Digests of times of day are among them.
                 files = [
