@@ -35,6 +35,8 @@ def perform(cell: Cell, context: Context, folder: str) -> dict[str, Any]:
         Dict with `metrics`, numbers by name; `curve`, a list of rows with `step`,
         `loss` and `val_loss`; and `tokens`, how many it has read in training.
     """
+    from tfeff.training import Diverged
+
     settings = dict(cell.settings(context))
     curve: list[dict[str, float]] = []
     tokens = 0
@@ -46,7 +48,7 @@ def perform(cell: Cell, context: Context, folder: str) -> dict[str, Any]:
     if cell.recipe != "positions":
         try:
             run(cell.recipe, settings, folder)
-        except ArithmeticError:  # It has diverged.
+        except Diverged:
             if cell.stage != "pilot":
                 raise
             # A rate at which a system diverges is not chosen.

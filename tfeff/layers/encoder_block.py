@@ -108,7 +108,7 @@ class EncoderBlock(Layer):
                 )
         parameters = inspect.signature(attention.call).parameters
         has_others = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-        takes_mask = "padding_mask" in parameters or has_others
+        takes_mask = has_others or accepts(attention, "padding_mask")
         # A subclass may call it otherwise.
         if type(self).call is EncoderBlock.call and not takes_mask:
             raise ValueError(

@@ -48,7 +48,7 @@ from tfeff.tasks.run_tokenizer import (
     load_run_tokenizer,
     save_run_tokenizer,
 )
-from tfeff.training.checkpoints import check_kept_steps, checkpoint_steps
+from tfeff.training.checkpoints import check_kept_steps
 from tfeff.training.workers import from_chief
 from tfeff.utils.checks import check_choice
 from tfeff.utils.interruption import end_at_once
@@ -484,7 +484,7 @@ def _given_tokenizer(run, settings):
     An encoder to start from has the run's, too, until the training has begun.
     """
     is_kept = has_run_tokenizer(run.directory)
-    has_begun = is_kept and checkpoint_steps(run.path("checkpoints"))
+    has_begun = is_kept and has_checkpoint(run.directory)
     if settings.pretrained and not has_begun:
         _, tokenizer = tfeff.tasks.load_pretrained(settings.pretrained)
         if is_kept:

@@ -51,12 +51,9 @@ class GlobalMean(keras.losses.Loss):
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         with keras.name_scope(self.name):
-            mask = keras_mask(y_pred)
             y_true = exact_tensor("y_true", y_true)
             losses = self.call(y_true, ops.convert_to_tensor(y_pred, dtype=self.dtype))
-            # One of more axes is of what was pooled to a target.
-            if mask is not None and not _is_of(mask, losses):
-                mask = None
+            mask = _mask_of_targets(y_pred, losses)
             if _SHARES.get():
                 _check_unmasked(mask)
                 return ops.sum(losses * _shares(sample_weight, losses))
@@ -218,12 +215,16 @@ def weights_of_examples(sample_weight, targets):
     return sample_weight if len(shape) == 1 else None
 
 
-def _is_of(mask, losses):
-    """Whether a mask has the first axes of the losses."""
-    return len(mask.shape) <= len(losses.shape) and all(
-        one is None or other is None or one == other
-        for one, other in zip(mask.shape, losses.shape)
-    )
+def _mask_of_targets(y_pred, losses):
+    """Keras' mask of the outputs if it is of the targets, by its axes, or `None`.
+
+    One of more axes is of what was pooled to a target.
+    """
+    mask = keras_mask(y_pred)
+    if mask is None or len(mask.shape) > len(losses.shape):
+        return None
+    sizes = zip(mask.shape, losses.shape)
+    return mask if all(None in pair or len({*pair}) == 1 for pair in sizes) else None
 
 
 def _check_unmasked(mask):
