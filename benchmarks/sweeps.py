@@ -249,7 +249,8 @@ def text() -> tuple[list[str], list[str]]:
 def refusals(cells: dict[str, dict]) -> list[str]:
     """What is wrong with the settings of cells, by building each with one layer."""
     from tfeff.recipes import PretrainSettings
-    from tfeff.recipes.pretraining import make_model, settle
+    from tfeff.recipes.pretraining import settle
+    from tfeff.recipes.pretraining_model import make_model
 
     errors = []
     for name, settings in cells.items():

@@ -110,7 +110,8 @@ def pretrained(
     """A run's model with the text that judges, in sequences of a length."""
     import tfeff
     from tfeff.recipes import PretrainSettings
-    from tfeff.recipes.pretraining import make_model, objective, settle
+    from tfeff.recipes.pretraining import settle
+    from tfeff.recipes.pretraining_model import make_model, objective
 
     settings = settle(
         PretrainSettings(run_dir="none", pretrained=run_dir, sequence_length=length)

@@ -231,7 +231,8 @@ def stepper(settings: Mapping[str, Any], context: Context):
 
     import tfeff
     from tfeff.recipes import PretrainSettings
-    from tfeff.recipes.pretraining import make_model, objective, settle
+    from tfeff.recipes.pretraining import settle
+    from tfeff.recipes.pretraining_model import make_model, objective
 
     whole = settle(PretrainSettings(run_dir="none", **settings))
     tokenizer = tfeff.data.load_tokenizer(context.text("tokenizer.spm"))

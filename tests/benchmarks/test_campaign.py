@@ -399,7 +399,8 @@ def test_bad_flags(campaign, arguments, message, tmp_path):
 @pytest.mark.slow
 def test_every_system_can_be_built(part):
     from tfeff.recipes import PretrainSettings
-    from tfeff.recipes.pretraining import make_model, settle
+    from tfeff.recipes.pretraining import settle
+    from tfeff.recipes.pretraining_model import make_model
 
     for scale in part("systems").SCALES.values():
         for name in part("systems").TIMED:

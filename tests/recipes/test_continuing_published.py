@@ -12,7 +12,8 @@ from tests.convert.conversions import GOLDENS
 from tests.subjects.files import copy_of
 from tests.subjects.sentences import DOCUMENTS
 from tfeff.recipes import PretrainSettings, pretrain
-from tfeff.recipes.pretraining import make_model, settle
+from tfeff.recipes.pretraining import settle
+from tfeff.recipes.pretraining_model import make_model
 
 HEADS = GOLDENS.parent / "head_goldens"
 SIZES = {"hidden_dim": 8, "intermediate_dim": 8, "num_layers": 1, "num_heads": 2}

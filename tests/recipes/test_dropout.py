@@ -5,7 +5,7 @@ import pytest
 import tfeff
 from tests.subjects.encoders import tiny
 from tests.subjects.sentences import tokenizer
-from tfeff.recipes import answering, finetuning, pretraining
+from tfeff.recipes import answering, finetuning, pretraining_model
 from tfeff.recipes.answer_settings import AnswerSettings
 from tfeff.recipes.finetune_settings import FinetuneSettings
 from tfeff.recipes.pretrain_settings import PretrainSettings
@@ -48,7 +48,7 @@ def test_of_a_pretrained_encoder(saved, rates, expected):
     settings = PretrainSettings(
         run_dir="run", pretrained=saved, sequence_length=16, warmup_steps=1, **rates
     )
-    assert rates_of(pretraining.make_model(settings).encoder) == expected
+    assert rates_of(pretraining_model.make_model(settings).encoder) == expected
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_of_a_new_encoder(rates, expected):
         warmup_steps=1,
         **rates,
     )
-    assert rates_of(pretraining.make_model(settings).encoder) == expected
+    assert rates_of(pretraining_model.make_model(settings).encoder) == expected
 
 
 @pytest.mark.parametrize("name", RATES)

@@ -20,7 +20,7 @@ from tests.checks.replicas import two_replicas
 from tests.subjects.files import flip_bit
 from tests.subjects.recipes import ENVIRONMENT, SMALL
 from tfeff.objectives import registry
-from tfeff.recipes import PretrainSettings, corpora, pretraining
+from tfeff.recipes import PretrainSettings, corpora, pretraining, pretraining_model
 
 
 def command(run_dir, *flags):
@@ -369,7 +369,7 @@ def test_an_objective_without_a_mask_rate(monkeypatch):
         )
     )
     settings = PretrainSettings(run_dir="run", objective="last")
-    assert pretraining.objective(settings).examples == LastTokens()
+    assert pretraining_model.objective(settings).examples == LastTokens()
     for name, value in (
         ("mask_rate", 0.3),
         ("masked_lm", False),
@@ -378,7 +378,7 @@ def test_an_objective_without_a_mask_rate(monkeypatch):
         changed = dataclasses.replace(settings, **{name: value})
         message = f"'last' has the settings .*count, .* Received: {name}={value}"
         with pytest.raises(ValueError, match=message):
-            pretraining.objective(changed)
+            pretraining_model.objective(changed)
 
 
 # What runs of SMALL kept in November 2026, before objectives were values.

@@ -11,7 +11,7 @@ from tests.convert.conversions import HEAD_GOLDENS
 from tfeff.recipes import FinetuneSettings, PretrainSettings
 from tfeff.recipes.finetuning import make_model, pretrained_pooler
 from tfeff.recipes.heads import read_pooler
-from tfeff.recipes.pretraining import make_model as make_objective
+from tfeff.recipes.pretraining_model import make_model as make_objective
 
 
 @pytest.fixture(scope="module")

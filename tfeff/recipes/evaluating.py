@@ -16,7 +16,7 @@ from tfeff.recipes.data_record import crosses_documents
 from tfeff.recipes.evaluate_settings import EvaluateSettings
 from tfeff.recipes.heads import own_head_names
 from tfeff.recipes.pretrain_settings import PretrainSettings
-from tfeff.recipes.pretraining import objective, token_loss
+from tfeff.recipes.pretraining_model import objective, token_loss
 from tfeff.recipes.runs import read_config, recipe_running, upgraded
 from tfeff.recipes.settings import check_settings
 from tfeff.recipes.stack_settings import StackSettings

@@ -2,35 +2,32 @@
 
 import dataclasses
 import functools
-import os
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import keras
-import tensorflow as tf
 
 import tfeff
-from tfeff.objectives.heads import heads_of
 from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.corpora import (
-    build_caches,
-    cached_crosses_documents,
     check_other_text,
-    given_tokenizer,
-    open_caches,
-    train_and_validation,
-    train_tokenizer,
 )
 from tfeff.recipes.corpus_settings import (
     OF_TRAINED,
     check_no_fraction,
     check_no_training,
 )
-from tfeff.recipes.data_record import keep_caches
-from tfeff.recipes.heads import PretrainedHeads
 from tfeff.recipes.intervals import eval_every
 from tfeff.recipes.overrides import check_override
-from tfeff.recipes.pretrain_settings import OBJECTIVE, PretrainSettings
+from tfeff.recipes.pretrain_settings import PretrainSettings
+from tfeff.recipes.pretraining_data import (
+    check_pairs,
+    check_targets,
+    make_data,
+    read_data,
+    valid_batches,
+)
+from tfeff.recipes.pretraining_model import make_model, objective, token_loss
 from tfeff.recipes.run_exports import write_encoder
 from tfeff.recipes.runs import (
     check_plots,
@@ -41,18 +38,13 @@ from tfeff.recipes.runs import (
     recipe_running,
 )
 from tfeff.recipes.settings import changed, check_settings
-from tfeff.recipes.starting import has_checkpoint, load_pretrained
+from tfeff.recipes.starting import has_checkpoint
 from tfeff.tasks.run_tokenizer import (
     RUN_TOKENIZER,
-    has_run_tokenizer,
-    load_run_tokenizer,
-    save_run_tokenizer,
 )
 from tfeff.training.checkpoints import check_kept_steps
 from tfeff.training.workers import from_chief
-from tfeff.utils.checks import check_choice
 from tfeff.utils.interruption import end_at_once
-from tfeff.utils.naming import named_as
 
 
 def pretrain(
@@ -188,7 +180,7 @@ def run_pretraining(
         callbacks: as of `pretrain`.
     """
     own_callbacks = Callbacks(settings, callbacks)
-    _check_pairs(settings)
+    check_pairs(settings)
     if settings.strategy == "multi_worker":
         end_at_once()  # A worker may wait for others for ever.
     strategy = tfeff.training.make_strategy(settings.strategy, settings.tpu)
@@ -206,13 +198,13 @@ def run_pretraining(
         new = None if has_begun else make_model()
     with open_run(settings, strategy) as run:
         tokenizer, train, valid = run.by_chief(
-            lambda: _make_data(run, settings),
-            lambda: _read_data(run, settings),
+            lambda: make_data(run, settings),
+            lambda: read_data(run, settings),
             files=(*RUN_TOKENIZER, "cache"),
         )
         examples = objective(settings).examples
         with tfeff.data.damage_named(valid):
-            _check_targets(settings, _valid_batches(settings, valid, tokenizer)())
+            check_targets(settings, valid_batches(settings, valid, tokenizer)())
         with (
             own_callbacks.of_training(
                 run.directory, settings.config(), run.is_chief
@@ -221,7 +213,7 @@ def run_pretraining(
             tfeff.data.damage_named(train, valid),
         ):
             validation_data = tfeff.training.distribute(
-                _valid_batches(settings, valid, tokenizer)
+                valid_batches(settings, valid, tokenizer)
             )
             model = fit(
                 run,
@@ -266,24 +258,12 @@ def _check_new(settings, strategy):
         )
 
 
-def _check_pairs(settings):
-    """Raises where the sequences of `cache_dir` cannot be made pairs of sentences."""
-    is_of_pairs = isinstance(objective(settings).examples, tfeff.data.SentencePairs)
-    cache_dir = settings.cache_dir
-    if is_of_pairs and cache_dir and cached_crosses_documents(cache_dir):
-        raise ValueError(
-            "`cache_dir` must have sequences of one document each for pairs of "
-            "sentences: those of tfeff cache without --cross_documents. Received: "
-            f"cache_dir={cache_dir!r}, objective={settings.objective!r}"
-        )
-
-
 def _finish(run, settings, model, tokenizer, valid, metrics):
     """Writes what the run leaves after the training, and prints where it is."""
     tfeff.training.write_metrics(metrics, run.path("metrics.json"))
     _report(model, metrics, valid.unigram_entropy())
     draw(
-        model.encoder, _valid_batches(settings, valid, tokenizer)(), run, settings.plots
+        model.encoder, valid_batches(settings, valid, tokenizer)(), run, settings.plots
     )
     fills = isinstance(model, tfeff.objectives.MaskedLM)
     served = model if fills else model.encoder
@@ -295,150 +275,6 @@ def _finish(run, settings, model, tokenizer, valid, metrics):
     outputs = "embeddings and fillings" if fills else "embeddings"
     print(f"text in, {outputs} out: {run.shown(exported)}")
     print_finetune_next(settings.run_dir)
-
-
-def _valid_batches(settings, valid, tokenizer):
-    """Makes the batches to validate by."""
-    return functools.partial(
-        valid.batches,
-        objective(settings).examples,
-        settings.batch_size,
-        shuffle=False,
-        repeat=False,
-        tokenizer=tokenizer,
-    )
-
-
-def _check_targets(settings, batches):
-    """Raises where words or n-grams are masked and all are larger than the budget.
-
-    Most often the first batch has a target, and is all that is read.
-    """
-    if settings.masking == "token":
-        return
-    for _, _, weights in batches:
-        if isinstance(weights, dict):  # Pairs of sentences are targets, too.
-            weights = weights.get("masked_lm", 1.0)
-        if tf.reduce_any(weights > 0):
-            return
-    raise ValueError(
-        "`masking` must be 'token' for text in which no word fits into the share "
-        "`mask_rate` of a sequence's tokens, such as text without spaces: a model "
-        "would learn nothing. As the settings of `run_dir` are fixed, another folder "
-        f"is needed. Received: masking={settings.masking!r}, "
-        f"mask_rate={settings.mask_rate}, validation text without a token to predict"
-    )
-
-
-def objective(settings: PretrainSettings):
-    """The objective, its examples and model as the settings have them."""
-    name = check_choice("objective", settings.objective, tfeff.objectives.names())
-    chosen = tfeff.objectives.get(name)
-    own = changed(settings).intersection(OBJECTIVE)
-    given = {name: getattr(settings, name) for name in own}
-    if "generator_override" in given:  # Messages print a plain dict.
-        given["generator_override"] = dict(settings.generator_override)
-    # The default counts, too: some papers predict another share.
-    if settings.masked_lm and chosen.has_setting("mask_rate"):
-        given["mask_rate"] = settings.mask_rate
-    if not settings.masked_lm and chosen.has_setting("masked"):
-        given["masked"] = None
-    return chosen.override(**given)
-
-
-def make_model(settings: PretrainSettings, **changes) -> keras.Model:
-    """The compiled model of the settings; `changes` are arguments of the encoder."""
-    if settings.pretrained:
-        encoder, _ = load_pretrained(settings, seed=settings.seed)
-    else:
-        names = ("dropout", "attention_dropout")
-        rates = {name: getattr(settings, name) for name in names}
-        with named_as(overrides="override"):
-            encoder = tfeff.encoders.build(
-                settings.preset,
-                **{
-                    "vocabulary_size": settings.vocabulary_size,
-                    "max_sequence_length": settings.sequence_length,
-                    "dtype": settings.dtype,
-                    **{name: rate for name, rate in rates.items() if rate is not None},
-                    **settings.override,
-                    **changes,
-                },
-            )
-    chosen = objective(settings)
-    with named_as(overrides="generator_override", ratio="generator_ratio"):
-        if settings.pretrained:
-            model = _with_heads(settings, chosen, encoder)
-        else:
-            model = chosen.make_model(encoder)
-    model.compile(
-        optimizer=pretraining_optimizer(settings, settings.steps),
-        steps_per_execution=settings.steps_per_execution,
-        jit_compile=settings.jit_compile,
-        accumulation_steps=settings.accumulation_steps,
-    )
-    return model
-
-
-def _with_heads(settings, chosen, encoder):
-    """The objective's model with the heads of what it starts from, if they fit."""
-    found = PretrainedHeads(settings.pretrained, settings.objective)
-    like = found.settings(encoder) if chosen.has_setting("activation") else {}
-    model = chosen.make_model(encoder, **like)
-    kept = found.copy(model)
-    own = heads_of(model) or {settings.objective}
-    new = sorted(set(own) - set(kept))
-    kept = f", its heads of {', '.join(kept)}" if kept else ""
-    new = f", with new heads of {', '.join(new)}" if new else ""
-    print(f"starting from {settings.pretrained}: its encoder and tokenizer{kept}{new}")
-    return model
-
-
-def pretraining_optimizer(settings: PretrainSettings, steps: int):
-    """The optimizer of the settings, for so many steps."""
-    return tfeff.training.adamw(
-        settings.learning_rate,
-        settings.warmup_steps or 0,
-        steps,
-        weight_decay=settings.weight_decay,
-        **settings.adam(),
-    )
-
-
-def token_loss(model: keras.Model, metrics: dict[str, float]) -> float | None:
-    """The loss of the predicted tokens; `None` if the model predicts none."""
-    if "mask_positions" not in model.input:
-        return None
-    return metrics.get("masked_lm_loss", metrics["loss"])
-
-
-def _make_data(run, settings):
-    """The tokenizer and the caches of both texts, which an earlier start may have made.
-
-    What an earlier start has made is compared, and used again.
-    """
-    given = _given_tokenizer(run, settings)
-    if settings.cache_dir:
-        tokenizer = _tokenizer(run, given, None, settings)
-        length = settings.sequence_length
-        with named_as(directory="cache_dir"):
-            caches = open_caches(settings.cache_dir, tokenizer, length)
-        source = f"cache_dir={settings.cache_dir!r}"
-    else:
-        texts = train_and_validation(settings)
-        tokenizer = _tokenizer(run, given, texts[0], settings)
-        caches = build_caches(run.path("cache"), *texts, tokenizer, settings)
-        source = f"corpus={list(settings.corpus)}"
-    keep_caches(run, *caches, source)
-    return tokenizer, *caches
-
-
-def _read_data(run, settings):
-    """What `_make_data` has made or read in another process."""
-    tokenizer = load_run_tokenizer(run.directory)
-    folder = settings.cache_dir or run.path("cache")
-    length = settings.sequence_length
-    return tokenizer, *open_caches(folder, tokenizer, length, verify=False)
 
 
 def _report(model, metrics, entropy):
@@ -454,54 +290,3 @@ def _report(model, metrics, entropy):
         )
     for name, value in metrics.items():
         print(f"{name}: {value:.4f}")
-
-
-def _tokenizer(run, given, documents, settings):
-    """The run's tokenizer: from an earlier start, the given one, or trained now."""
-    if not has_run_tokenizer(run.directory):
-        if given is None:
-            given = train_tokenizer(documents, settings)
-        save_run_tokenizer(given, run.directory)
-    if os.path.exists(run.path("tokenizer.spm")):  # A folder has its own digests.
-        run.seal("tokenizer.spm")
-    return load_run_tokenizer(run.directory) if given is None else given
-
-
-def _check_kept(run, tokenizer, settings):
-    """Raises where the run's tokenizer is not that of the encoder to start from."""
-    fingerprint = tfeff.data.tokenizer_fingerprint
-    if fingerprint(load_run_tokenizer(run.directory)) != fingerprint(tokenizer):
-        raise ValueError(
-            "`run_dir` must be a new folder where the tokenizer of `pretrained` has "
-            f"changed. Received: run_dir={run.shown(run.directory)!r}, which has kept "
-            f"another one than pretrained={settings.pretrained!r} has now"
-        )
-
-
-def _given_tokenizer(run, settings):
-    """The tokenizer that the settings name; `None` where the run has its own.
-
-    An encoder to start from has the run's, too, until the training has begun.
-    """
-    is_kept = has_run_tokenizer(run.directory)
-    has_begun = is_kept and has_checkpoint(run.directory)
-    if settings.pretrained and not has_begun:
-        _, tokenizer = tfeff.tasks.load_pretrained(settings.pretrained)
-        if is_kept:
-            _check_kept(run, tokenizer, settings)
-        return tokenizer
-    if is_kept:
-        return None
-    if settings.cache_dir:
-        tokenizer = load_run_tokenizer(settings.cache_dir)
-    else:
-        tokenizer = given_tokenizer(settings)
-    if tokenizer is None:
-        return None
-    if tokenizer.vocabulary_size() > settings.vocabulary_size:
-        raise ValueError(
-            "`vocabulary_size` must be at least the tokenizer's "
-            f"{tokenizer.vocabulary_size()}. Received: "
-            f"vocabulary_size={settings.vocabulary_size}"
-        )
-    return tokenizer

@@ -8,12 +8,8 @@ import keras
 
 import tfeff
 from tfeff.recipes.pretrain_settings import PretrainSettings
-from tfeff.recipes.pretraining import (
-    make_model,
-    pretraining_optimizer,
-    run_pretraining,
-    settle,
-)
+from tfeff.recipes.pretraining import run_pretraining, settle
+from tfeff.recipes.pretraining_model import make_model, pretraining_optimizer
 from tfeff.recipes.settings import check_settings
 from tfeff.recipes.stack_settings import StackSettings
 from tfeff.utils.checks import check_choice

@@ -1,0 +1,150 @@
+"""The text of a pretraining: its tokenizer, its caches and their batches."""
+
+import functools
+import os
+
+import tensorflow as tf
+
+import tfeff
+from tfeff.recipes.corpora import (
+    build_caches,
+    cached_crosses_documents,
+    given_tokenizer,
+    open_caches,
+    train_and_validation,
+    train_tokenizer,
+)
+from tfeff.recipes.data_record import keep_caches
+from tfeff.recipes.pretraining_model import objective
+from tfeff.recipes.starting import has_checkpoint
+from tfeff.tasks.run_tokenizer import (
+    has_run_tokenizer,
+    load_run_tokenizer,
+    save_run_tokenizer,
+)
+from tfeff.utils.naming import named_as
+
+
+def make_data(run, settings):
+    """The tokenizer and the caches of both texts, which an earlier start may have made.
+
+    What an earlier start has made is compared, and used again.
+    """
+    given = _given_tokenizer(run, settings)
+    if settings.cache_dir:
+        tokenizer = _tokenizer(run, given, None, settings)
+        length = settings.sequence_length
+        with named_as(directory="cache_dir"):
+            caches = open_caches(settings.cache_dir, tokenizer, length)
+        source = f"cache_dir={settings.cache_dir!r}"
+    else:
+        texts = train_and_validation(settings)
+        tokenizer = _tokenizer(run, given, texts[0], settings)
+        caches = build_caches(run.path("cache"), *texts, tokenizer, settings)
+        source = f"corpus={list(settings.corpus)}"
+    keep_caches(run, *caches, source)
+    return tokenizer, *caches
+
+
+def read_data(run, settings):
+    """What `make_data` has made or read in another process."""
+    tokenizer = load_run_tokenizer(run.directory)
+    folder = settings.cache_dir or run.path("cache")
+    length = settings.sequence_length
+    return tokenizer, *open_caches(folder, tokenizer, length, verify=False)
+
+
+def valid_batches(settings, valid, tokenizer):
+    """Makes the batches to validate by."""
+    return functools.partial(
+        valid.batches,
+        objective(settings).examples,
+        settings.batch_size,
+        shuffle=False,
+        repeat=False,
+        tokenizer=tokenizer,
+    )
+
+
+def check_pairs(settings):
+    """Raises where the sequences of `cache_dir` cannot be made pairs of sentences."""
+    is_of_pairs = isinstance(objective(settings).examples, tfeff.data.SentencePairs)
+    cache_dir = settings.cache_dir
+    if is_of_pairs and cache_dir and cached_crosses_documents(cache_dir):
+        raise ValueError(
+            "`cache_dir` must have sequences of one document each for pairs of "
+            "sentences: those of tfeff cache without --cross_documents. Received: "
+            f"cache_dir={cache_dir!r}, objective={settings.objective!r}"
+        )
+
+
+def check_targets(settings, batches):
+    """Raises where words or n-grams are masked and all are larger than the budget.
+
+    Most often the first batch has a target, and is all that is read.
+    """
+    if settings.masking == "token":
+        return
+    for _, _, weights in batches:
+        if isinstance(weights, dict):  # Pairs of sentences are targets, too.
+            weights = weights.get("masked_lm", 1.0)
+        if tf.reduce_any(weights > 0):
+            return
+    raise ValueError(
+        "`masking` must be 'token' for text in which no word fits into the share "
+        "`mask_rate` of a sequence's tokens, such as text without spaces: a model "
+        "would learn nothing. As the settings of `run_dir` are fixed, another folder "
+        f"is needed. Received: masking={settings.masking!r}, "
+        f"mask_rate={settings.mask_rate}, validation text without a token to predict"
+    )
+
+
+def _tokenizer(run, given, documents, settings):
+    """The run's tokenizer: from an earlier start, the given one, or trained now."""
+    if not has_run_tokenizer(run.directory):
+        if given is None:
+            given = train_tokenizer(documents, settings)
+        save_run_tokenizer(given, run.directory)
+    if os.path.exists(run.path("tokenizer.spm")):  # A folder has its own digests.
+        run.seal("tokenizer.spm")
+    return load_run_tokenizer(run.directory) if given is None else given
+
+
+def _given_tokenizer(run, settings):
+    """The tokenizer that the settings name; `None` where the run has its own.
+
+    An encoder to start from has the run's, too, until the training has begun.
+    """
+    is_kept = has_run_tokenizer(run.directory)
+    has_begun = is_kept and has_checkpoint(run.directory)
+    if settings.pretrained and not has_begun:
+        _, tokenizer = tfeff.tasks.load_pretrained(settings.pretrained)
+        if is_kept:
+            _check_kept(run, tokenizer, settings)
+        return tokenizer
+    if is_kept:
+        return None
+    if settings.cache_dir:
+        tokenizer = load_run_tokenizer(settings.cache_dir)
+    else:
+        tokenizer = given_tokenizer(settings)
+    if tokenizer is None:
+        return None
+    if tokenizer.vocabulary_size() > settings.vocabulary_size:
+        raise ValueError(
+            "`vocabulary_size` must be at least the tokenizer's "
+            f"{tokenizer.vocabulary_size()}. Received: "
+            f"vocabulary_size={settings.vocabulary_size}"
+        )
+    return tokenizer
+
+
+def _check_kept(run, tokenizer, settings):
+    """Raises where the run's tokenizer is not that of the encoder to start from."""
+    fingerprint = tfeff.data.tokenizer_fingerprint
+    if fingerprint(load_run_tokenizer(run.directory)) != fingerprint(tokenizer):
+        raise ValueError(
+            "`run_dir` must be a new folder where the tokenizer of `pretrained` has "
+            f"changed. Received: run_dir={run.shown(run.directory)!r}, which has kept "
+            f"another one than pretrained={settings.pretrained!r} has now"
+        )

@@ -1,0 +1,94 @@
+"""The objective and the model that the settings of a pretraining describe."""
+
+import keras
+
+import tfeff
+from tfeff.objectives.heads import heads_of
+from tfeff.recipes.heads import PretrainedHeads
+from tfeff.recipes.pretrain_settings import OBJECTIVE, PretrainSettings
+from tfeff.recipes.settings import changed
+from tfeff.recipes.starting import load_pretrained
+from tfeff.utils.checks import check_choice
+from tfeff.utils.naming import named_as
+
+
+def objective(settings: PretrainSettings):
+    """The objective, its examples and model as the settings have them."""
+    name = check_choice("objective", settings.objective, tfeff.objectives.names())
+    chosen = tfeff.objectives.get(name)
+    own = changed(settings).intersection(OBJECTIVE)
+    given = {name: getattr(settings, name) for name in own}
+    if "generator_override" in given:  # Messages print a plain dict.
+        given["generator_override"] = dict(settings.generator_override)
+    # The default counts, too: some papers predict another share.
+    if settings.masked_lm and chosen.has_setting("mask_rate"):
+        given["mask_rate"] = settings.mask_rate
+    if not settings.masked_lm and chosen.has_setting("masked"):
+        given["masked"] = None
+    return chosen.override(**given)
+
+
+def make_model(settings: PretrainSettings, **changes) -> keras.Model:
+    """The compiled model of the settings; `changes` are arguments of the encoder."""
+    if settings.pretrained:
+        encoder, _ = load_pretrained(settings, seed=settings.seed)
+    else:
+        names = ("dropout", "attention_dropout")
+        rates = {name: getattr(settings, name) for name in names}
+        with named_as(overrides="override"):
+            encoder = tfeff.encoders.build(
+                settings.preset,
+                **{
+                    "vocabulary_size": settings.vocabulary_size,
+                    "max_sequence_length": settings.sequence_length,
+                    "dtype": settings.dtype,
+                    **{name: rate for name, rate in rates.items() if rate is not None},
+                    **settings.override,
+                    **changes,
+                },
+            )
+    chosen = objective(settings)
+    with named_as(overrides="generator_override", ratio="generator_ratio"):
+        if settings.pretrained:
+            model = _with_heads(settings, chosen, encoder)
+        else:
+            model = chosen.make_model(encoder)
+    model.compile(
+        optimizer=pretraining_optimizer(settings, settings.steps),
+        steps_per_execution=settings.steps_per_execution,
+        jit_compile=settings.jit_compile,
+        accumulation_steps=settings.accumulation_steps,
+    )
+    return model
+
+
+def _with_heads(settings, chosen, encoder):
+    """The objective's model with the heads of what it starts from, if they fit."""
+    found = PretrainedHeads(settings.pretrained, settings.objective)
+    like = found.settings(encoder) if chosen.has_setting("activation") else {}
+    model = chosen.make_model(encoder, **like)
+    kept = found.copy(model)
+    own = heads_of(model) or {settings.objective}
+    new = sorted(set(own) - set(kept))
+    kept = f", its heads of {', '.join(kept)}" if kept else ""
+    new = f", with new heads of {', '.join(new)}" if new else ""
+    print(f"starting from {settings.pretrained}: its encoder and tokenizer{kept}{new}")
+    return model
+
+
+def pretraining_optimizer(settings: PretrainSettings, steps: int):
+    """The optimizer of the settings, for so many steps."""
+    return tfeff.training.adamw(
+        settings.learning_rate,
+        settings.warmup_steps or 0,
+        steps,
+        weight_decay=settings.weight_decay,
+        **settings.adam(),
+    )
+
+
+def token_loss(model: keras.Model, metrics: dict[str, float]) -> float | None:
+    """The loss of the predicted tokens; `None` if the model predicts none."""
+    if "mask_positions" not in model.input:
+        return None
+    return metrics.get("masked_lm_loss", metrics["loss"])
