@@ -72,7 +72,10 @@ def test_heads_come_along(tmp_path):
         assert same(outside(longer), outside(old[step]))
     for weight, value in zip(longer.encoder.weights, before[1], strict=True):
         np.testing.assert_array_equal(weight, value)
-    with pytest.raises(ValueError, match="step=3, while .*run has those of steps 2, 4"):
+    with pytest.raises(
+        ValueError,
+        match="`pretrained` .*: step 3 of .*run, which has those of steps 2, 4",
+    ):
         copy_heads(f"{tmp_path}/run@3", "masked_lm", longer)
 
 

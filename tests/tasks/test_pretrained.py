@@ -108,9 +108,11 @@ def test_steps_of_a_run(saved, tmp_path):
         longer, _ = load_pretrained(f"{run}@2", 12, dropout=0.1, dtype="mixed_bfloat16")
     assert (longer.max_sequence_length, longer.dropout) == (12, 0.1)
     assert longer.dtype_policy.name == "mixed_bfloat16"
-    with pytest.raises(ValueError, match="step=3, while .* has those of steps 2, 30"):
+    with pytest.raises(
+        ValueError, match="`path` .*: step 3 of .*, which has those of steps 2, 30"
+    ):
         load_pretrained(f"{run}@3")
-    with pytest.raises(ValueError, match="step=3, while nowhere has none"):
+    with pytest.raises(ValueError, match="step 3 of nowhere, which has none"):
         load_pretrained("nowhere@3")
     with pytest.raises(ValueError, match="a run that pretrains an encoder"):
         load_pretrained(f"{run}@31")

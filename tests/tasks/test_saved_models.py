@@ -185,12 +185,13 @@ def test_heads_of_objectives_can_be_read_one_by_one(tmp_path):
     assert not pair.masked_lm
 
 
-def make_run(folder, model):
-    """A run that is not finished: its checkpoint, and its tokenizer."""
+def make_run(folder, *models):
+    """A run that is not finished: a checkpoint a model, and its tokenizer."""
     (folder / "checkpoints").mkdir(parents=True)
-    model.compile()
-    path = folder / "checkpoints" / "step-00000002.keras"
-    tfeff.training.save_checkpoint(model, str(path))
+    for step, model in enumerate(models, 2):
+        model.compile()
+        path = folder / "checkpoints" / f"step-{step:08}.keras"
+        tfeff.training.save_checkpoint(model, str(path))
     save_run_tokenizer(tokenizer(), folder)
     return folder
 
@@ -214,6 +215,22 @@ def test_the_model_of_a_run_is_that_of_its_checkpoint(tmp_path):
     for file in run.glob("tokenizer*"):  # Runs of earlier versions have none.
         file.unlink()
     check_model_of(run, model)
+
+
+def test_the_model_of_a_step_of_a_run(tmp_path):
+    models = make_model("masked_lm"), make_model("masked_lm")
+    randomize({w.path: w for w in models[1].weights})
+    run = make_run(tmp_path / "run", *models)
+    check_model_of(f"{run}@2", models[0])
+    for path in (run, f"{run}@3"):
+        check_model_of(path, models[1])
+    save_pretrained(models[1].encoder, tokenizer(), run / "preset")
+    message = rf"path='{run}@2', a MaskedLM with .*\['masked_lm'\]$"
+    with pytest.raises(ValueError, match=message):
+        load_objective(f"{run}@2", "next_sentence")
+    message = rf"`path` must .*: step 4 of {run}, which has those of steps 2, 3$"
+    with pytest.raises(ValueError, match=message):
+        load_masked_lm(f"{run}@4")
 
 
 def test_masked_lm_of_a_run_of_sentence_pairs(tmp_path):

@@ -23,6 +23,7 @@ from tfeff.utils.digests import FILE_NAME as SHA256SUMS
 from tfeff.utils.digests import read_digests
 from tfeff.utils.files import write_text
 from tfeff.utils.json_files import read_object
+from tfeff.utils.naming import named_as
 
 READ_DATA = "read_data.json"
 PRETRAINED = "pretrained"
@@ -110,7 +111,8 @@ def _digests(pretrained):
     """
     folder, step = split_step(pretrained)
     if step is not None:
-        file, _ = run_checkpoint(folder, step)
+        with named_as(step="pretrained", run_dir="pretrained"):
+            file, _ = run_checkpoint(folder, step)
         load_notes(file)  # Damage is named.
         with zipfile.ZipFile(file) as archive:
             weights = archive.read("model.weights.h5")

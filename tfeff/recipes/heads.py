@@ -17,6 +17,7 @@ from tfeff.training.checkpoints import (
     load_checkpoint,
     run_checkpoint,
 )
+from tfeff.utils.naming import named_as
 
 PAIRS = set(OBJECTIVES.values())
 
@@ -38,7 +39,8 @@ class PretrainedHeads:
         has_model = checkpoint_steps(os.path.join(run_dir, "checkpoints"))
         if has_model and os.path.isfile(os.path.join(run_dir, "config.json")):
             if read_config(run_dir).get("objective") == objective:
-                checkpoint, _ = run_checkpoint(run_dir, step)
+                with named_as(step="pretrained", run_dir="pretrained"):
+                    checkpoint, _ = run_checkpoint(run_dir, step)
                 self.model = load_checkpoint(checkpoint, compile=False)
                 heads = heads_of(self.model)
                 self.arrays = {name: head.arrays() for name, head in heads.items()}

@@ -49,6 +49,7 @@ from tfeff.utils.checks import (
 )
 from tfeff.utils.files import DAMAGE, is_unreadable
 from tfeff.utils.json_files import read_object
+from tfeff.utils.naming import named_as
 from tfeff.utils.types import DType
 
 _CONFIG = "config.json"
@@ -273,7 +274,8 @@ def _foreign_class_of(preset):
 
 def read_step(run_dir, step, overrides):
     """The model of a run's checkpoint, its encoder anew, and the run's tokenizer."""
-    checkpoint, _ = run_checkpoint(run_dir, step)
+    with named_as(step="path", run_dir="path"):
+        checkpoint, _ = run_checkpoint(run_dir, step)
     model = load_checkpoint(checkpoint, compile=False)
     saved = getattr(model, "encoder", None)
     if not isinstance(saved, Encoder):

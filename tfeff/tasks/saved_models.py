@@ -23,14 +23,19 @@ from tfeff.tasks import (  # noqa: F401
     token_classifier,
 )
 from tfeff.tasks.encoder_limits import check_vocabulary
-from tfeff.tasks.pretrained import find_preset, load_pretrained
+from tfeff.tasks.pretrained import find_preset, load_pretrained, split_step
 from tfeff.tasks.run_tokenizer import (
     has_run_tokenizer,
     load_preset_tokenizer,
     load_run_tokenizer,
 )
-from tfeff.training.checkpoints import latest_checkpoint, load_checkpoint
+from tfeff.training.checkpoints import (
+    latest_checkpoint,
+    load_checkpoint,
+    run_checkpoint,
+)
 from tfeff.utils.checks import check_choice, check_path
+from tfeff.utils.naming import named_as
 
 # The models of these objectives consist of an encoder and its heads alone.
 _OBJECTIVES = ("masked_lm", "sentence_order", "next_sentence", "permutation_lm")
@@ -102,9 +107,10 @@ def load_objective(
     """Reads a pretrained model with its heads, and its tokenizer.
 
     Args:
-        path: a run of pretraining, of which the newest checkpoint is read; or a preset
-            that keeps the heads, as `tfeff convert` writes it of published checkpoints,
-            and `save_pretrained` of an objective.
+        path: a run of pretraining, of which the newest checkpoint is read; `"RUN@STEP"`
+            for another one that it has kept; or a preset that keeps the heads, as
+            `tfeff convert` writes it of published checkpoints, and `save_pretrained` of
+            an objective.
         objective: `"masked_lm"`, `"next_sentence"`, `"sentence_order"` or
             `"permutation_lm"`.
 
@@ -131,12 +137,17 @@ def load_objective(
     """
     path = check_path("path", path)
     check_choice("objective", objective, _OBJECTIVES)
-    checkpoint, _ = latest_checkpoint(os.path.join(path, "checkpoints"))
+    run_dir, step = split_step(path)
+    if step is None:
+        checkpoint, _ = latest_checkpoint(os.path.join(run_dir, "checkpoints"))
+    else:
+        with named_as(step="path", run_dir="path"):
+            checkpoint, _ = run_checkpoint(run_dir, step)
     if checkpoint is not None:
         model = load_checkpoint(checkpoint)
         heads = heads_of(model)
         if objective in heads:
-            tokenizer = _run_tokenizer(path, model.encoder)
+            tokenizer = _run_tokenizer(run_dir, model.encoder)
             if objective == "masked_lm" and not isinstance(model, MaskedLM):
                 # It was learnt beside pairs of sentences.
                 arrays = heads[objective].arrays()
@@ -145,7 +156,7 @@ def load_objective(
                 model.compile()
                 model.head.as_head().assign(arrays)
             return model, tokenizer
-        if preset_folder(path) == path:  # The run is not finished.
+        if step is not None or preset_folder(path) == path:  # It is not finished.
             held = _with_heads(f"a {type(model).__name__}", sorted(heads))
             raise _without_head(path, objective, held)
     preset = find_preset(path)

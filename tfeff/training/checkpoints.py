@@ -240,8 +240,8 @@ def run_checkpoint(run_dir: str, step: int | None = None) -> tuple[str, int]:
     if not steps or step not in (None, *steps):
         kept = f"those of steps {', '.join(map(str, steps))}" if steps else "none"
         raise ValueError(
-            "`step` must be of a checkpoint that the run has kept. Received: "
-            f"step={step}, while {run_dir} has {kept}"
+            "`step` must be that of a checkpoint that the run has kept. Received: "
+            f"step {step} of {run_dir}, which has {kept}"
         )
     step = steps[-1] if step is None else step
     return checkpoint_path(folder, step), step
