@@ -62,7 +62,7 @@ class EncoderBlock(Layer):
     Call arguments:
         hidden: float tensor `[B, T, D]`.
         padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens;
-            `None` for Keras' mask of `hidden`, or for all where there is none.
+            `None` means Keras' mask of `hidden`; without one, all tokens are real.
         segment_ids: integer tensor `[B, T]`, passed to an attention that accepts it.
         layer_index: integer, the block's index in its stack, passed to an attention
             that accepts it, unless the block has one of its own.

@@ -21,7 +21,7 @@ class MeanPooling(Layer):
     Call arguments:
         hidden: float tensor `[B, T, D]`.
         padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens;
-            `None` for Keras' mask of `hidden`, or for all where there is none.
+            `None` means Keras' mask of `hidden`; without one, all tokens are real.
 
     Returns:
         Float tensor `[B, D]`.

@@ -43,7 +43,7 @@ class PartitionedAttention(Partitioned, SelfAttention):
     Call arguments:
         hidden: float tensor `[B, T, D]`.
         padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens;
-            `None` for Keras' mask of `hidden`, or for all where there is none.
+            `None` means Keras' mask of `hidden`; without one, all tokens are real.
         layer_index: integer, the layer's index in its stack in this call, where
             several layers share these weights; `None` means the constructor's.
         training: whether dropout is active.

@@ -149,7 +149,7 @@ class RelativeAttention(SelfAttention):
     Call arguments:
         hidden: float tensor `[B, T, D]`.
         padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens;
-            `None` for Keras' mask of `hidden`, or for all where there is none.
+            `None` means Keras' mask of `hidden`; without one, all tokens are real.
         segment_ids: integer tensor `[B, T]`, required with `relative_segments` and not
             used otherwise.
         training: whether dropout is active.

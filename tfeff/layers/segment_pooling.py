@@ -29,7 +29,7 @@ class SegmentPooling(Layer):
         hidden: float tensor `[B, T, D]`.
         segment_ids: integer tensor `[B, T]`, 0 in the first text, and 1 in the second.
         padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens;
-            `None` for Keras' mask of `hidden`, or for all where there is none.
+            `None` means Keras' mask of `hidden`; without one, all tokens are real.
 
     Returns:
         Float tensor `[B, 4 D]`.

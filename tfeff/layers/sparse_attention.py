@@ -91,7 +91,7 @@ class SparseAttention(SelfAttention):
     Call arguments:
         hidden: float tensor `[B, T, D]`.
         padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens;
-            `None` for Keras' mask of `hidden`, or for all where there is none.
+            `None` means Keras' mask of `hidden`; without one, all tokens are real.
         training: whether dropout is active.
         return_attention_scores: whether to return `(output, scores)`, scores
             `[B, N, T, T]`, instead of the output `[B, T, D]` alone.

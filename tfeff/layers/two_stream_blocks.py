@@ -50,7 +50,7 @@ class TwoStreamBlocks(SharedBlocks):
         hidden: float tensor `h⁰` `[B, T, D]`.
         ranks: integer tensor `[B, T]`.
         padding_mask: bool or integer tensor `[B, T]`, nonzero at real tokens;
-            `None` for Keras' mask of `hidden`, or for all where there is none.
+            `None` means Keras' mask of `hidden`; without one, all tokens are real.
         target_positions: integer tensor `[B, M]`, the positions of the query stream;
             `None` means all, in order. A position may be repeated.
         segment_ids: integer tensor `[B, T]`, for attentions that accept it.

@@ -71,10 +71,10 @@ class AnswerSettings(TuningSettings):
         False,
     )
     train_examples: int | None = setting(
-        "Train on the first so many questions; default: on all.", None, minimum=1
+        "Train on the first N questions; default: on all.", None, minimum=1
     )
     dev_examples: int | None = setting(
-        "Choose by the first so many questions; default: by all.", None, minimum=1
+        "Choose by the first N questions; default: by all.", None, minimum=1
     )
     sequence_length: int | None = setting(
         "Tokens in a window; none: as pretrained.", 384, minimum=4
@@ -88,7 +88,8 @@ class AnswerSettings(TuningSettings):
         "Passes over the windows to try.", (2,), minimum=1
     )
     metric: str | None = setting(
-        "The metric that tells the best; default: the data set's first, f1.", None
+        "The metric that selects the best model; default: the data set's first, f1.",
+        None,
     )
     strategy: str = setting(
         "Where to train.", "default", choices=("default", "mirrored"), fixed=False

@@ -24,7 +24,9 @@ class CorpusSettings(Settings):
     corpus: tuple[str, ...] = setting(CORPUS_HELP, ("docstrings",))
     text_field: str = setting(TEXT_FIELD_HELP, "text")
     validation: tuple[str, ...] = setting(
-        "Like the corpus, of other files; by default a part of it.", ()
+        "Text to validate on, named like the corpus, in other files; by default a part "
+        "of the corpus.",
+        (),
     )
     validation_fraction: float = setting(
         "Documents held out of the corpus.", 0.02, above=0.0, below=1.0

@@ -115,9 +115,13 @@ class DistillSettings(RunSettings):
         0.0,
         minimum=0.0,
     )
-    temperature: float = setting("Of the softmax of predictions.", 1.0, above=0.0)
+    temperature: float = setting(
+        "Temperature of the softmax of predictions.", 1.0, above=0.0
+    )
     soften: str = setting(
-        "Logits to be divided by it.", "both", choices=["both", "student"]
+        "Whose logits are divided by the temperature.",
+        "both",
+        choices=["both", "student"],
     )
     corpus: tuple[str, ...] = setting(f"general: {CORPUS_HELP}", ("docstrings",))
     text_field: str = setting(f"general: {TEXT_FIELD_HELP}", "text")
@@ -188,10 +192,13 @@ class DistillSettings(RunSettings):
     )
     learning_rate: float = setting("Peak learning rate on layers.", 5e-4, above=0.0)
     warmup: float = setting(
-        "Share of the steps up to the peak.", 0.1, minimum=0.0, below=1.0
+        "Share of the steps in which the learning rate rises to its peak.",
+        0.1,
+        minimum=0.0,
+        below=1.0,
     )
     weight_decay: float = setting(
-        "Decay of all but biases and norms.", 0.01, minimum=0.0
+        "Weight decay of all weights but biases and norms.", 0.01, minimum=0.0
     )
     seed: int = setting(
         "Seed of weights, order, replaced words, dropout.",

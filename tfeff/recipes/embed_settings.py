@@ -62,7 +62,7 @@ class EmbedSettings(TuningSettings):
     )
     split: str = setting("The part of the task to score by.", "dev")
     pooling: str = setting(
-        "What of a text's hidden states is its embedding.",
+        "How a text's hidden states are pooled into its embedding.",
         "mean",
         choices=("mean", "cls", "last", "layerwise"),
     )
@@ -77,7 +77,7 @@ class EmbedSettings(TuningSettings):
         "Passes over the examples to try.", (1.0,), above=0.0
     )
     eval_every: int = setting("Steps between evaluations.", 125, minimum=1)
-    metric: str = setting("The metric that tells the best.", "spearman")
+    metric: str = setting("The metric that selects the best model.", "spearman")
     train_examples: int | None = setting(
-        "Train on a sample of so many; default: on all.", None, minimum=1
+        "Train on a sample of N examples; default: on all.", None, minimum=1
     )

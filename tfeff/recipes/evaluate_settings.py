@@ -21,12 +21,12 @@ class EvaluateSettings(Settings):
         tfeff evaluate --pretrained=presets/bert --corpus='news/*.txt' \\
             --sequence_length=128 --pseudo_perplexity
 
-    `loss` and the objective's own metrics, such as the accuracy of masked tokens or of
-    the detector of replaced ones; `perplexity`, exp of the mean negative log likelihood
-    of the tokens that are predicted; `tokens` and `words` in the text; and
-    `unigram_entropy`, the loss of predicting each token by how frequent it is in this
-    text, with its `unigram_perplexity`: a model that does not reach these has learnt
-    nothing of the order of words. With `pseudo_perplexity` also
+    The metrics are `loss` and the objective's own, such as the accuracy of masked
+    tokens or of the detector of replaced ones; `perplexity`, exp of the mean negative
+    log likelihood of the tokens that are predicted; `tokens` and `words` in the text;
+    and `unigram_entropy`, the loss of predicting each token by how frequent it is in
+    this text, with its `unigram_perplexity`: a model that is no better than these has
+    learnt nothing of the order of words. With `pseudo_perplexity` also
     `pseudo_perplexity_per_word`, which models of other tokenizers share. Nothing in the
     run directory is changed; a run that is still going may be evaluated.
     """

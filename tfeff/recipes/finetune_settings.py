@@ -76,13 +76,13 @@ class FinetuneSettings(TuningSettings):
         "with dataset.json and its tables."
     )
     pooling: str = setting(
-        "Vectors that the head reads; not of words.",
+        "How hidden states are pooled for the head; not for labelled words.",
         "cls",
         choices=("cls", "mean", "segments", "layerwise"),
     )
     new_segments: str = setting(
-        "How segments begin that the run of pretraining never showed: copied from "
-        "segment 0, or kept as they are.",
+        "How the embeddings of segments that the pretraining run never used begin: "
+        "copied from segment 0, or kept as they are.",
         "copied",
         choices=("copied", "kept"),
     )
@@ -93,16 +93,16 @@ class FinetuneSettings(TuningSettings):
         "Batch sizes to try, over all replicas.", (16,), minimum=1
     )
     epochs: tuple[float, ...] = setting(
-        "Passes over the training part to try.", (3.0,), above=0.0
+        "Passes over the training split to try.", (3.0,), above=0.0
     )
     metric: str | None = setting(
-        "The metric of the task that tells the best; default: its first.", None
+        "The metric of the task that selects the best model; default: its first.", None
     )
     head_dropout: float = setting(
-        "Rate before the last layer.", 0.1, minimum=0.0, below=1.0
+        "Dropout rate before the last layer.", 0.1, minimum=0.0, below=1.0
     )
     train_examples: int | None = setting(
-        "Train on a sample of so many; default: on all.", None, minimum=1
+        "Train on a sample of N examples; default: on all.", None, minimum=1
     )
     predict_split: str | None = setting(
         "A part to predict: any of the data set's, such as test or dev, or a file that "
@@ -114,8 +114,8 @@ class FinetuneSettings(TuningSettings):
         "Leave out malformed lines of tables, such as QQP's.", False
     )
     pad_to_longest: bool | None = setting(
-        "Pad to a batch's longest; by default, but on a TPU, for all but BlockBERT, "
-        "whose blocks follow the length.",
+        "Pad each batch to its longest row; the default, except on a TPU and for "
+        "BlockBERT, whose blocks depend on the length.",
         None,
     )
 

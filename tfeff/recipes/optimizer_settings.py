@@ -11,18 +11,23 @@ class OptimizerSettings(RunSettings):
     """Settings of AdamW beside its rate and decay."""
 
     beta_1: float = setting(
-        "What Adam's mean of gradients keeps from step to step.",
+        "Decay rate of Adam's running mean of gradients.",
         0.9,
         minimum=0.0,
         below=1.0,
     )
     beta_2: float = setting(
-        "What its mean of their squares keeps.", 0.999, minimum=0.0, below=1.0
+        "Decay rate of Adam's running mean of squared gradients.",
+        0.999,
+        minimum=0.0,
+        below=1.0,
     )
     epsilon: float = setting("Added to Adam's denominator.", 1e-6, above=0.0)
-    bias_correction: bool = setting("Whether Adam corrects its means.", True)
+    bias_correction: bool = setting(
+        "Whether Adam corrects its running means for their start at 0.", True
+    )
     global_clipnorm: float | None = setting(
-        "Largest norm of the batch's gradient; none leaves it as it is.",
+        "Largest norm, to which the batch's gradient is clipped; none: not clipped.",
         1.0,
         above=0.0,
     )
@@ -68,22 +73,30 @@ class TuningSettings(OptimizerSettings):
         minimum=1,
     )
     warmup: float = setting(
-        "Share of the steps up to the peak.", 0.1, minimum=0.0, below=1.0
+        "Share of the steps in which the learning rate rises to its peak.",
+        0.1,
+        minimum=0.0,
+        below=1.0,
     )
     weight_decay: tuple[float, ...] = setting(
-        "Decays of all but biases and norms to try.", (0.01,), minimum=0.0
+        "Weight decays to try, of all weights but biases and norms.",
+        (0.01,),
+        minimum=0.0,
     )
     layer_decay: float | None = setting(
-        "Factor of the rate from layer to layer; default: none.",
+        "Factor of the learning rate from a layer to the one below it; default: none.",
         None,
         above=0.0,
         maximum=1.0,
     )
     dropout: float | None = setting(
-        "The encoder's rate; default: as pretrained.", None, minimum=0.0, below=1.0
+        "The encoder's dropout rate; default: as pretrained.",
+        None,
+        minimum=0.0,
+        below=1.0,
     )
     attention_dropout: float | None = setting(
-        "The rate of attention scores; default: as pretrained.",
+        "The dropout rate of attention scores; default: as pretrained.",
         None,
         minimum=0.0,
         below=1.0,

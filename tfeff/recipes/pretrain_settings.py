@@ -19,9 +19,9 @@ OBJECTIVE = (
 class PretrainSettings(CorpusSettings, OptimizerSettings):
     """Pretrains any encoder by any of the papers' objectives, on any text.
 
-    Without further settings, a small Shatter on the documentation strings of the
-    installed packages. The papers' models, as their authors set them (`tfeff configs`
-    lists all), on one's own text and every GPU of the machine:
+    Without further settings it pretrains a small Shatter on the documentation strings
+    of the installed packages. To pretrain the papers' models with their authors'
+    settings (`tfeff configs` lists all), on your own text and every GPU of the machine:
 
         tfeff pretrain --config=shatter_base --run_dir=runs/shatter \\
             --corpus='corpus/*.txt' --eval_every=10000 --strategy=mirrored
@@ -101,7 +101,7 @@ class PretrainSettings(CorpusSettings, OptimizerSettings):
         "Whether to predict tokens beside sentence_order and next_sentence.", True
     )
     generator_ratio: float = setting(
-        "Width of replaced_token's generator to the encoder's.",
+        "Width of replaced_token's generator, as a ratio of the encoder's.",
         0.25,
         above=0.0,
         maximum=1.0,
@@ -125,18 +125,22 @@ class PretrainSettings(CorpusSettings, OptimizerSettings):
     )
     learning_rate: float = setting("Peak learning rate.", 2e-3, above=0.0)
     warmup_steps: int | None = setting(
-        "Steps up to the peak; by default 100, or a fifth of all if that is fewer.",
+        "Steps in which the learning rate rises to its peak; by default 100, or a "
+        "fifth of all if that is fewer.",
         None,
         minimum=0,
     )
     weight_decay: float = setting(
-        "Decay of all but biases and norms.", 0.01, minimum=0.0
+        "Weight decay of all weights but biases and norms.", 0.01, minimum=0.0
     )
     dropout: float | None = setting(
-        "The encoder's rate; default: the preset's.", None, minimum=0.0, below=1.0
+        "The encoder's dropout rate; default: the preset's.",
+        None,
+        minimum=0.0,
+        below=1.0,
     )
     attention_dropout: float | None = setting(
-        "The rate of attention scores; default: the preset's.",
+        "The dropout rate of attention scores; default: the preset's.",
         None,
         minimum=0.0,
         below=1.0,
@@ -152,7 +156,9 @@ class PretrainSettings(CorpusSettings, OptimizerSettings):
         choices=["default", "mirrored", "multi_worker", "tpu"],
         fixed=False,
     )
-    steps_per_execution: int = setting("Steps in one call.", 1, minimum=1)
+    steps_per_execution: int = setting(
+        "Training steps in one call of the compiled function.", 1, minimum=1
+    )
     jit_compile: bool = setting("Whether to compile the step with XLA.", False)
     keep_checkpoints: int = setting(
         "How many of the newest checkpoints to keep.", 2, minimum=1, fixed=False
