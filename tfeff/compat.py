@@ -129,6 +129,35 @@ class StaysFrozen:
                 layer.trainable = False
 
 
+class LeavesShared:
+    """Mixin of layers that use layers of others: `trainable` leaves these as they are.
+
+    Keras sets it on every layer within.
+    """
+
+    _trainable: bool
+    _trainable_variables: list
+    _layers: list
+
+    def shared_layers(self) -> list[keras.layers.Layer]:
+        """The layers within that belong to others."""
+        raise NotImplementedError
+
+    @property
+    def trainable(self) -> bool:
+        return self._trainable
+
+    @trainable.setter
+    def trainable(self, value: bool) -> None:
+        self._trainable = bool(value)
+        for variable in self._trainable_variables:
+            variable.trainable = self._trainable
+        shared = {id(layer) for layer in self.shared_layers()}
+        for layer in self._layers:
+            if id(layer) not in shared:
+                layer.trainable = self._trainable
+
+
 class TellsAllWeights:
     """Mixin of models: PyTorch knows all weights, for `parameters` and `state_dict`.
 

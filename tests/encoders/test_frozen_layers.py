@@ -7,6 +7,7 @@ import pytest
 from tests.subjects.distillation import make_encoder
 from tests.subjects.objectives import batches, make_model
 from tfeff.encoders import Encoder, disable_heads, extend_length, merge_lora
+from tfeff.objectives.token_logits import TableLayer
 from tfeff.tasks import Classifier
 from tfeff.training import double_depth, load_checkpoint, save_checkpoint
 
@@ -141,6 +142,40 @@ def test_a_block_with_a_convolution(tmp_path):
     save_checkpoint(model, str(tmp_path / "m.keras"))
     loaded = load_checkpoint(str(tmp_path / "m.keras"))
     assert trainable(loaded) == trainable(model)
+
+
+@pytest.mark.parametrize("value", [False, True])
+def test_a_pooling_leaves_the_blocks_of_the_encoder(value, tmp_path):
+    encoder = make_encoder()
+    encoder.trainable = not value
+    model = Classifier(encoder, 2, pooling="layerwise")
+    of_encoder = [weight.trainable for weight in encoder.weights]
+    model.get_layer("pooler").trainable = value
+    assert [weight.trainable for weight in encoder.weights] == of_encoder
+    shared = {id(weight) for weight in encoder.weights}
+    own = [w for w in model.get_layer("pooler").weights if id(w) not in shared]
+    assert own and all(weight.trainable is value for weight in own)
+    save_checkpoint(model, str(tmp_path / "m.keras"))
+    assert trainable(load_checkpoint(str(tmp_path / "m.keras"))) == trainable(model)
+
+
+@pytest.mark.parametrize("value", [False, True])
+@pytest.mark.parametrize("kind", ["masked_lm", "permutation_lm"])
+def test_a_head_leaves_the_table_of_the_encoder(kind, value, tmp_path):
+    model = make_model(kind)
+    encoder = model.encoder
+    encoder.trainable = not value
+    of_encoder = [weight.trainable for weight in encoder.weights]
+    shared = {id(weight) for weight in encoder.weights}
+    heads = [x for x in model._flatten_layers() if isinstance(x, TableLayer)]
+    assert heads
+    for head in heads:
+        head.trainable = value
+        own = [weight for weight in head.weights if id(weight) not in shared]
+        assert own and all(weight.trainable is value for weight in own)
+    assert [weight.trainable for weight in encoder.weights] == of_encoder
+    save_checkpoint(model, str(tmp_path / "m.keras"))
+    assert trainable(load_checkpoint(str(tmp_path / "m.keras"))) == trainable(model)
 
 
 def test_it_cannot_grow():

@@ -28,7 +28,7 @@ from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tfeff.convert import swap_positions
 from tfeff.encoders import Encoder, attentions, build, presets
 from tfeff.objectives import MaskedLM
-from tfeff.training import load_checkpoint, save_checkpoint
+from tfeff.training import DistributedModel, load_checkpoint, save_checkpoint
 from tfeff.utils.digests import read_digests
 
 BIAS = {"name": "relative", "method": "bias", "num_buckets": 8, "max_distance": 5}
@@ -137,6 +137,21 @@ def with_arrays():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("kind", ["encoder", "objective", "functional"])
+def test_the_earlier_format_of_keras_is_refused(kind, tmp_path):
+    encoder = tiny("shatter_base")
+    model = {
+        "encoder": lambda: encoder,
+        "objective": lambda: MaskedLM(encoder),
+        "functional": lambda: DistributedModel(encoder.input, encoder.output),
+    }[kind]()
+    for name in (tmp_path / "model.h5", f"{tmp_path}/model.hdf5"):
+        with pytest.raises(ValueError, match="`filepath` must end in .keras.*model.h"):
+            model.save(name)
+        assert not os.path.exists(name)
+    model.save_weights(tmp_path / "model.weights.h5")
+
+
 def test_arrays_are_lists(tmp_path):
     check_loaded(with_arrays(), tmp_path, from_file, from_preset)
 

@@ -20,6 +20,7 @@ from tfeff.formats.export_model import export_outputs
 from tfeff.layers import EncoderEmbedding
 from tfeff.layers.attention import declares
 from tfeff.layers.initializer import bert_initializer
+from tfeff.layers.record_layers import begin_recording
 from tfeff.ops.ids import exact_inputs
 from tfeff.utils.checks import check_bool, check_keywords, check_mapping, known_keywords
 from tfeff.utils.types import Config, DType, Tensor
@@ -251,6 +252,7 @@ class Encoder(
     ) -> dict[str, Any]:
         check_mapping("inputs", inputs, "names to tensors")
         inputs = exact_inputs(inputs, self.input)
+        begin_recording()
         return super().call(inputs, training=training, mask=mask)
 
     def save_to_preset(self, *args: Any, **kwargs: Any) -> None:

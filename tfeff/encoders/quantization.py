@@ -24,9 +24,14 @@ class ChecksBeforeSaving:
         check_takes_weights(self)
         super().load_weights(*args, **kwargs)
 
-    def save(self, *args, **kwargs):
+    def save(self, filepath, *args, **kwargs):
+        if str(filepath).endswith((".h5", ".hdf5")):
+            raise ValueError(
+                "`filepath` must end in .keras: Keras could not load the model from a "
+                f"file of its earlier format. Received: filepath={filepath!r}"
+            )
         check_keeps_quantization(self)
-        return super().save(*args, **kwargs)
+        return super().save(filepath, *args, **kwargs)
 
     def save_weights(self, *args, **kwargs):
         check_keeps_weights(self)

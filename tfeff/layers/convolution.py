@@ -132,7 +132,7 @@ class Convolution(Attention):
             the shape of `logits`.
         """
         kernels = dropped = masked_softmax(logits)
-        if training and self.dropout:
+        if training and self.dropout_layer.rate:
             shape = (*ops.shape(values)[:3], self.kernel_size)
             dropped = ops.broadcast_to(kernels, shape)
             dropped = self.dropout_layer(dropped, training=training)

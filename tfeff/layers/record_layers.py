@@ -34,6 +34,19 @@ class Recording:
         self.attention: list[Tensor] = []
         self._kind = attention
         self._blocks = blocks
+        self._has_begun = False
+
+    def begin(self) -> None:
+        """Notes the call of an encoder; raises where there may be a second one."""
+        if self._blocks is not None:
+            return
+        if self._has_begun:
+            raise ValueError(
+                "`encoder` must be given where several encoders are called, or one is "
+                "called twice, while layers are recorded. Received: encoder=None and a "
+                "second call of an encoder"
+            )
+        self._has_begun = True
 
     def records(self, block) -> bool:
         """Whether calls of the block are recorded."""
@@ -82,6 +95,7 @@ def record_layers(
             or `None` for no maps.
         encoder: the `tfeff.encoders.Encoder` whose call is recorded, in a model with
             several, such as a generator and a discriminator; `None` if it has one.
+            An encoder that a model calls several times is to be called alone.
 
     Yields:
         A `Recording`, filled when the encoder has run.
@@ -89,7 +103,8 @@ def record_layers(
     Raises:
         TypeError: if `encoder` has no blocks.
         ValueError: if `attention` is something else. The encoder's call raises where
-            an attention has no such map, and where `encoder` is called again.
+            an attention has no such map, where `encoder` is called again, and where
+            encoders are called twice and none is given.
 
     Example:
 
@@ -114,6 +129,13 @@ def record_layers(
         yield recording
     finally:
         _ACTIVE.reset(token)
+
+
+def begin_recording() -> None:
+    """Tells the current recording, if there is one, that an encoder is called."""
+    recording = _ACTIVE.get()
+    if recording is not None:
+        recording.begin()
 
 
 def active_recording(block) -> Recording | None:

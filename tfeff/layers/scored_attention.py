@@ -132,7 +132,7 @@ class ScoredAttention(Attention):
             return None
         length = ops.shape(keys.vectors)[2]
         return functional.keep_mask_from_bits(
-            queries.dropout_bits, length, self.dropout
+            queries.dropout_bits, length, self.dropout_layer.rate
         )
 
     def call(
@@ -245,7 +245,7 @@ class ScoredAttention(Attention):
             else:  # A length without a value: Keras infers shapes on JAX.
                 context = whole()
         if queries.dropout_bits is not None:
-            context = context * (1.0 / (1.0 - self.dropout))
+            context = context * (1.0 / (1.0 - self.dropout_layer.rate))
         return context
 
     def _near(self, inputs, size, length):

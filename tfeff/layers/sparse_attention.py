@@ -220,7 +220,7 @@ class SparseAttention(SelfAttention):
             own_count = self.stride - self.expressivity
             length = own_count + ops.shape(summaries.keys)[2]
             keep = functional.keep_mask_from_bits(
-                queries.dropout_bits, length, self.dropout
+                queries.dropout_bits, length, self.dropout_layer.rate
             )
             keep = split(keep)
             keep = keep[..., :own_count], keep[..., own_count:]

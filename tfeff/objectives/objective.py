@@ -102,9 +102,11 @@ class Objective(StaysFrozen, DistributedModel):
                 constant rate 1e-5, decay 0.01, ε 1e-6 and gradients clipped to norm 1.
             loss: by default a mean over all targets of the global batch, for each
                 output; with several outputs, weighted as the objective says.
-            weighted_metrics: by default the field's usual ones. With the default
-                losses, too, the reported `loss` is the mean over all targets seen
+            weighted_metrics: with the default losses the field's usual ones by
+                default, and the reported `loss` is the mean over all targets seen
                 since the metrics were last reset, or the weighted sum of such means.
+                Other losses may have other targets, such as probabilities of classes:
+                by default there are no metrics with them.
             **kwargs: further arguments of `tfeff.training.DistributedModel.compile`,
                 such as `accumulation_steps`. `metrics` are weighted metrics here, too:
                 rows that fill up a batch have weight 0, and count for nothing. Keras'
@@ -130,9 +132,11 @@ class Objective(StaysFrozen, DistributedModel):
                     "weighted here, as rows that fill up a batch have weight 0. "
                     f"Received: metrics={kwargs['metrics']!r}"
                 )
-            weighted_metrics = self._beside_means(kwargs.pop("metrics"))
+            weighted_metrics = self._beside_means(kwargs.pop("metrics"), loss)
         elif is_auto:
-            weighted_metrics = self.default_metrics()
+            weighted_metrics = self.default_metrics() if are_means(loss) else None
+        if weighted_metrics is None:
+            weighted_metrics = []  # Keras would keep those of an earlier `compile`.
         if self._is_read:  # Files of earlier versions have Keras' metrics.
             weighted_metrics = keras.tree.map_structure(over_targets, weighted_metrics)
         elif wrong := loss_of_probabilities(loss):
@@ -166,13 +170,15 @@ class Objective(StaysFrozen, DistributedModel):
                 "`encoder.trainable = True` and compile again to train it"
             )
 
-    def _beside_means(self, metrics):
+    def _beside_means(self, metrics, loss):
         """The given metrics, and the default one by which `loss` is a mean over all.
 
-        Where outputs or metrics have names, the given ones alone.
+        Where outputs or metrics have names, or the loss is another one, the given ones
+        alone.
         """
         default = self.default_metrics()
-        if isinstance(default, dict) or isinstance(metrics, dict):
+        has_names = isinstance(default, dict) or isinstance(metrics, dict)
+        if has_names or not are_means(loss):
             return metrics
         means = [metric for metric in default if metric.name == TARGET_MEAN]
         return [*means, *keras.tree.flatten(metrics)]
@@ -196,12 +202,11 @@ class Objective(StaysFrozen, DistributedModel):
 
         None if the loss is not a weighted sum of means over all targets.
         """
-        losses = list(loss.values()) if isinstance(loss, dict) else [loss]
-        if not all(isinstance(part, GlobalMean) for part in losses):
+        if not are_means(loss):
             return None
         if self.output_weights is None:
             return (1.0,) if weights is None else None
-        if len(losses) < len(self.output_weights):
+        if len(keras.tree.flatten(loss)) < len(self.output_weights):
             return None
         weights = {} if weights is None else weights
         if not isinstance(weights, dict):
@@ -336,6 +341,34 @@ class Objective(StaysFrozen, DistributedModel):
             OptionError: if the model cannot have one of them.
         """
         return config
+
+
+def as_columns(y, y_pred) -> tuple:
+    """Targets and outputs `[..., 1]` of outputs `[...]`, one number a target.
+
+    Keras' losses and metrics take the mean over the last axis.
+
+    Raises:
+        ValueError: if the targets have another shape than the outputs.
+    """
+    y_pred = ops.expand_dims(y_pred, -1)
+    if len(y.shape) == len(y_pred.shape) - 1:
+        y = ops.expand_dims(y, -1)
+    sizes = zip(y.shape, y_pred.shape)
+    if len(y.shape) != len(y_pred.shape) or any(
+        None not in pair and len({*pair}) > 1 for pair in sizes
+    ):
+        raise ValueError(
+            f"`y` must have the shape of the outputs, {tuple(y_pred.shape[:-1])}, or "
+            f"be a column of one axis more. Received: shape {tuple(y.shape)}"
+        )
+    return y, y_pred
+
+
+def are_means(loss) -> bool:
+    """Whether all losses, of which there is one at least, are `GlobalMean`s."""
+    losses = list(loss.values()) if isinstance(loss, dict) else [loss]
+    return all(isinstance(part, GlobalMean) for part in losses)
 
 
 def mask_positions_input() -> keras.KerasTensor:

@@ -16,6 +16,8 @@ from tfeff.objectives.objective import (
     TARGET_MEAN,
     Objective,
     OptionError,
+    are_means,
+    as_columns,
     mask_positions_input,
     token_metrics,
 )
@@ -241,13 +243,15 @@ class ReplacedTokenDetection(Objective):
         check_targets(y)
         sample_weight = self.target_weights(x, y, sample_weight)
         y, y_pred = _split_targets(x, y, y_pred)
+        if not are_means(self.loss):
+            y, y_pred = _with_column(y, y_pred)
         return super().compute_loss(x, y, y_pred, sample_weight, training)
 
     def compute_metrics(
         self, x: Tensor, y: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None
     ) -> dict[str, Any]:
         sample_weight = self.target_weights(x, y, sample_weight)
-        y, y_pred = _split_targets(x, y, y_pred)
+        y, y_pred = _with_column(*_split_targets(x, y, y_pred))
         return super().compute_metrics(x, y, y_pred, sample_weight)
 
     def get_config(self) -> Config:
@@ -381,3 +385,9 @@ def _split_targets(x, y, y_pred):
         {"masked_lm": y, "replaced": at_positions(wrong, x["mask_positions"], length)},
         {name: y_pred[name] for name in ("masked_lm", "replaced")},
     )
+
+
+def _with_column(y, y_pred):
+    """The same, with the detector's targets and logits as columns."""
+    targets, logits = as_columns(y["replaced"], y_pred["replaced"])
+    return {**y, "replaced": targets}, {**y_pred, "replaced": logits}

@@ -1,10 +1,10 @@
 import keras
 
-from tfeff.compat import SavedReference
+from tfeff.compat import LeavesShared, SavedReference
 from tfeff.layers.dense import bert_dense
 
 
-class TableLayer(keras.layers.Layer):
+class TableLayer(LeavesShared, keras.layers.Layer):
     """Base of layers that use an encoder's token table.
 
     Args:
@@ -25,6 +25,9 @@ class TableLayer(keras.layers.Layer):
             table = owner.token_embedding
         self.token_embedding = table
         self._owner = SavedReference(owner)
+
+    def shared_layers(self):
+        return [self.token_embedding]
 
     def get_config(self):
         config = super().get_config()

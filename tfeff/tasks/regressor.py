@@ -10,9 +10,9 @@ from tfeff.data.finetuning.text_features import TextFeatures
 from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import check_encoder
 from tfeff.objectives.heads import Head
-from tfeff.objectives.objective import TARGET_MEAN
+from tfeff.objectives.objective import TARGET_MEAN, as_columns
 from tfeff.tasks.task import PooledTask, but_for
-from tfeff.training.losses import GlobalMean
+from tfeff.training.losses import GlobalMean, check_targets
 from tfeff.utils.checks import check_positive, is_number
 from tfeff.utils.types import Config
 
@@ -207,6 +207,18 @@ class Regressor(PooledTask):
     def default_metrics(self) -> Any:
         unit = but_for(scale=(self.scale, 1.0))
         return [keras.metrics.MeanMetricWrapper(squared_error, TARGET_MEAN, **unit)]
+
+    def compute_loss(
+        self, x=None, y=None, y_pred=None, sample_weight=None, training=True
+    ):
+        check_targets(y)
+        if not isinstance(self.loss, GlobalMean):
+            y, y_pred = as_columns(y, y_pred)
+        return super().compute_loss(x, y, y_pred, sample_weight, training)
+
+    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+        y, y_pred = as_columns(y, y_pred)
+        return super().compute_metrics(x, y, y_pred, sample_weight)
 
     def heads(self) -> dict[str, Head]:
         heads = super().heads()

@@ -1,0 +1,139 @@
+"""Losses and metrics of Keras, which take the mean over the last axis of an output."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.subjects.objectives import arrays, batches, make_model
+from tfeff.tasks import Classifier, Regressor, TokenClassifier
+
+RATINGS = np.array([100.0, 103.0, 98.0, 101.0, 107.0], "float32")
+WEIGHTS = np.array([1.0, 1.0, 0.0, 2.0, 1.0], "float32")
+
+
+def encoder():
+    return make_model("masked_lm").encoder
+
+
+def inputs(count, length=6):
+    ids = np.random.default_rng(0).integers(5, 20, (count, length)).astype("int32")
+    return {
+        "token_ids": ids,
+        "segment_ids": np.zeros_like(ids),
+        "padding_mask": np.ones_like(ids),
+    }
+
+
+@pytest.fixture(scope="module")
+def regressor():
+    """Rates every text with 100."""
+    model = Regressor(encoder())
+    for weight in model.get_layer("logits").weights:
+        weight.assign(keras.ops.zeros(weight.shape))
+    model.get_layer("logits").bias.assign([100.0])
+    return model
+
+
+def evaluate(model, batch_size, *, y=RATINGS, weights=WEIGHTS, **compiled):
+    model.compile(**compiled)
+    parts = (inputs(len(y)), y) if weights is None else (inputs(len(y)), y, weights)
+    data = tf.data.Dataset.from_tensor_slices(parts).batch(batch_size)
+    return model.evaluate(data, verbose=0, return_dict=True)
+
+
+@pytest.mark.parametrize("batch_size", [2, 5])
+@pytest.mark.parametrize("weights", [None, WEIGHTS])
+@pytest.mark.parametrize("y", [RATINGS, RATINGS[:, None]], ids=["row", "column"])
+def test_metrics_of_ratings(regressor, batch_size, weights, y):
+    metrics = [
+        "mae",
+        keras.metrics.MeanSquaredError(name="mse"),
+        keras.metrics.R2Score(name="r2"),
+    ]
+    logs = evaluate(regressor, batch_size, y=y, weights=weights, metrics=metrics)
+    w = np.ones(5) if weights is None else weights
+    errors = RATINGS - 100.0
+    mean = np.average(RATINGS, weights=w)
+    spread = np.average((RATINGS - mean) ** 2, weights=w)
+    mse = np.average(errors**2, weights=w)
+    assert logs["loss"] == pytest.approx(mse)
+    assert logs["mse"] == pytest.approx(mse)
+    assert logs["mae"] == pytest.approx(np.average(abs(errors), weights=w))
+    assert logs["r2"] == pytest.approx(1 - mse / spread, abs=1e-3)
+
+
+@pytest.mark.parametrize("loss", ["mse", keras.losses.Huber(delta=2.0)])
+@pytest.mark.parametrize("y", [RATINGS, RATINGS[:, None]], ids=["row", "column"])
+def test_losses_of_ratings(regressor, loss, y):
+    """As of a model whose output is a column: Keras divides by the rows of a batch."""
+    logs = evaluate(regressor, 5, y=y, loss=loss)
+    function = keras.losses.MeanSquaredError() if loss == "mse" else loss
+    expected = function(RATINGS[:, None], np.full((5, 1), 100.0, "float32"), WEIGHTS)
+    assert logs == {"loss": pytest.approx(float(expected))}
+
+
+def test_a_rating_of_weight_0_teaches_nothing():
+    model = Regressor(encoder(), dropout=0.0)
+    model.compile(keras.optimizers.SGD(0.1), loss="mse")
+    before = [weight.numpy() for weight in model.trainable_weights]
+    model.train_on_batch(inputs(2), np.ones(2, "float32"), np.zeros(2, "float32"))
+    for weight, old in zip(model.trainable_weights, before, strict=True):
+        np.testing.assert_array_equal(weight.numpy(), old)
+
+
+def test_ratings_of_another_shape_are_refused(regressor):
+    message = r"`y` must have the shape of the outputs.*Received: shape \(.*3\)"
+    with pytest.raises(ValueError, match=message):
+        evaluate(regressor, 5, y=np.ones((5, 3), "float32"), loss="mse")
+
+
+SMOOTH = keras.losses.CategoricalCrossentropy(from_logits=True, label_smoothing=0.1)
+BINARY = keras.losses.BinaryCrossentropy(from_logits=True)
+
+
+@pytest.mark.parametrize("loss", [SMOOTH, BINARY], ids=["smooth", "binary"])
+@pytest.mark.parametrize("kind", [Classifier, TokenClassifier])
+def test_targets_of_other_losses(kind, loss):
+    model = kind(encoder(), 3)
+    shape = (4,) if kind is Classifier else (4, 6)
+    y = np.eye(3, dtype="float32")[np.random.default_rng(1).integers(0, 3, shape)]
+    data = tf.data.Dataset.from_tensor_slices((inputs(4), y)).batch(2)
+    for compiled, names in (
+        ({}, {"loss"}),
+        ({"metrics": ["accuracy"]}, {"loss", "accuracy"}),
+        ({"weighted_metrics": ["accuracy"]}, {"loss", "accuracy"}),
+    ):
+        model.compile(loss=loss, **compiled)
+        logs = model.evaluate(data, verbose=0, return_dict=True)
+        assert set(logs) == names
+        outputs = model.predict(data, verbose=0)
+        assert logs["loss"] == pytest.approx(float(loss(y, outputs)), rel=1e-5)
+        if names != {"loss"}:
+            right = (outputs.argmax(-1) == y.argmax(-1)).mean()
+            if loss is SMOOTH:
+                assert logs["accuracy"] == pytest.approx(right)
+
+
+def test_losses_of_replaced_tokens():
+    model = make_model("replaced_token", compiled={"run_eagerly": True})
+    dataset = batches("replaced_token", 1)
+    expected = model.evaluate(dataset, verbose=0, return_dict=True)
+    model.compile(
+        loss={
+            "masked_lm": keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+            "replaced": keras.losses.BinaryCrossentropy(from_logits=True),
+        },
+        metrics={"replaced": [keras.metrics.BinaryAccuracy(threshold=0.0)]},
+        run_eagerly=True,
+    )
+    logs = model.evaluate(dataset, verbose=0, return_dict=True)
+    inputs, _, weights = arrays(next(iter(dataset)))
+    mean = {  # Keras divides by all targets, of weight 0 or not.
+        "masked_lm": expected["masked_lm_loss"] * weights.mean(),
+        "replaced": expected["replaced_loss"] * inputs["padding_mask"].mean(),
+    }
+    for name, value in mean.items():
+        assert logs[f"{name}_loss"] == pytest.approx(value, rel=1e-4)
+    accuracy = expected["replaced_accuracy"]
+    assert logs["replaced_binary_accuracy"] == pytest.approx(accuracy, rel=1e-5)
