@@ -1,4 +1,4 @@
-"""The code of the page on exports runs as it stands, in an empty folder."""
+"""The code of the pages on exports, LoRA and backends runs as it stands."""
 
 import importlib.util
 import re
@@ -12,14 +12,17 @@ from tests.subjects.encoders import tiny
 from tfeff.objectives.objective import Objective
 
 
+# One after another in one folder, in names of their own.
+PAGES = ("docs/EXPORT.md", "docs/LORA.md", "docs/BACKENDS.md")
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(
     importlib.util.find_spec("onnxruntime") is None,
     reason="onnxruntime is not installed (extra onnx)",
 )
-def test_code_of_the_page(tmp_path):
-    blocks = python_blocks("docs/EXPORT.md")
-    assert blocks
+def test_code_of_the_pages(tmp_path):
+    blocks = [block for page in PAGES for block in python_blocks(page)]
     again = [block for block in blocks for _ in range(2)]  # As cells of a notebook.
     printed = printed_by(again, tmp_path)
     assert printed.count("(2, 9, 128)") == 4, printed

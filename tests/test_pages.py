@@ -37,7 +37,7 @@ RUN = {
 PROGRAMS = ("make", "tfeff")
 # Of all commands, and of `benchmarks/sweeps.py`.
 MORE_FLAGS = {"help", "list"}
-OWN_TESTS = {"CONTRIBUTING.md", "docs/CONVERT.md", "docs/EXPORT.md"}
+OWN_TESTS = {"CONTRIBUTING.md", "docs/CONVERT.md"}
 
 
 @pytest.mark.slow

@@ -1,7 +1,7 @@
 """Adapters, quantization, files and exports in every order that makes sense.
 
 Each order either works, every file and export with the outputs of the model that it is
-of, or is refused by name before anything is written. The page `docs/EXPORT.md` has the
+of, or is refused by name before anything is written. The page `docs/LORA.md` has the
 table of this file.
 """
 
@@ -22,7 +22,7 @@ from tests.subjects.sentences import tokenizer
 from tfeff.encoders import Encoder, merge_lora
 from tfeff.training.checkpoints import Checkpoints
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "EXPORT.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "LORA.md"
 WORKS = "works"
 # Steps, and what comes of them: it works, or the last step is refused with a message of
 # these words, and that step is the way out.
