@@ -11,7 +11,6 @@ from tests.checks.pages import printed_by, python_blocks, text_of
 from tests.subjects.encoders import tiny
 from tfeff.objectives.objective import Objective
 
-
 # One after another in one folder, in names of their own.
 PAGES = ("docs/EXPORT.md", "docs/LORA.md", "docs/BACKENDS.md")
 

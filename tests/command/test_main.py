@@ -10,7 +10,7 @@ import pytest
 
 import tfeff
 from tests.subjects.settings import Example
-from tfeff.command import flags, main
+from tfeff.command import flag_groups, flags, main
 from tfeff.recipes.configurations import CONFIGURATIONS
 from tfeff.recipes.pretrain_settings import PretrainSettings
 from tfeff.recipes.settings import fields_of
@@ -62,8 +62,30 @@ def test_help_of_a_command_says_all_settings(name, capsys):
     for field in fields_of(main._load(main.COMMANDS[name].settings)):
         shown = field.name.upper() if field.positional else f"--{field.name}"
         shown = "-- FLAG" if field.behind_dashes else shown
-        assert re.search(rf"^  {shown}\b", text, re.MULTILINE)
+        assert len(re.findall(rf"^  {shown}\b", text, re.MULTILINE)) == 1
     assert max(map(len, text.splitlines())) <= 88
+
+
+def test_help_lists_flags_in_groups(capsys):
+    names = [name for group in flag_groups.GROUPS.values() for name in group]
+    assert len(names) == len(set(names))
+    fields = {
+        field.name
+        for command in main.COMMANDS.values()
+        for field in fields_of(main._load(command.settings))
+    }
+    assert not set(names) - fields
+    _, text, _ = output(capsys, "finetune", "--help")
+    heads = re.findall(r"\n\n(.*):\n  --(\w+)", text)
+    assert heads == [
+        ("required", "run_dir"),
+        ("the model", "pretrained_steps"),
+        ("texts and examples", "predict_split"),
+        ("training", "batch_sizes"),
+        ("devices, and what is kept", "strategy"),
+    ]
+    _, text, _ = output(capsys, "convert", "--help")
+    assert "required:" not in text
 
 
 def test_descriptions_fit_the_terminal(monkeypatch, capsys):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from absl import flags
 
+from tfeff.command.flag_groups import grouped
 from tfeff.recipes.settings import Field, Settings, fields_of
 
 WIDTH = 88  # Of lines at most.
@@ -108,9 +109,12 @@ def usage(command: str, cls: type[Settings], width: int = WIDTH) -> str:
     lines += ["", textwrap.dedent(f"    {about}").strip(), ""]
     if cls.recipe:
         lines += ["  --config=NAME", *_indented(_CONFIG, width)]
-    for field in fields:
-        lines.append(f"  {_shown(field)}{'' if field.positional else _example(field)}")
-        lines += _indented(field.help + _default(field), width)
+    for group, members in grouped(fields):
+        lines += ["", f"{group}:"] if group else []
+        for field in members:
+            example = "" if field.positional else _example(field)
+            lines.append(f"  {_shown(field)}{example}")
+            lines += _indented(field.help + _default(field), width)
     return "\n".join(lines)
 
 
