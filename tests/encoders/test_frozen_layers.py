@@ -178,6 +178,13 @@ def test_a_head_leaves_the_table_of_the_encoder(kind, value, tmp_path):
     assert trainable(load_checkpoint(str(tmp_path / "m.keras"))) == trainable(model)
 
 
+def test_streams_freeze_the_blocks_that_they_run():
+    model = make_model("permutation_lm")
+    for layer in model.layers:  # The encoder is none of them.
+        layer.trainable = False
+    assert not model.trainable_weights
+
+
 def test_it_cannot_grow():
     with pytest.raises(ValueError, match="`model` must be trained .* block_1"):
         double_depth(partly_frozen())

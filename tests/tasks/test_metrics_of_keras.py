@@ -63,6 +63,34 @@ def test_metrics_of_ratings(regressor, batch_size, weights, y):
     assert logs["r2"] == pytest.approx(1 - mse / spread, abs=1e-3)
 
 
+class Bias(keras.metrics.Mean):
+    """A metric as users write it: Σ w (ŷ - y) / Σ w."""
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        errors = y_pred - keras.ops.cast(y_true, y_pred.dtype)
+        if sample_weight is None:
+            sample_weight = keras.ops.ones_like(errors)
+        total = keras.ops.sum(sample_weight * errors)
+        super().update_state(total / keras.ops.sum(sample_weight))
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS])
+def test_a_metric_of_ones_own(regressor, weights):
+    logs = evaluate(regressor, 5, weights=weights, metrics=[Bias(name="bias")])
+    w = np.ones(5) if weights is None else weights
+    assert logs["bias"] == pytest.approx(np.average(100.0 - RATINGS, weights=w))
+
+
+@pytest.mark.parametrize("compiled", [{}, {"loss": "mse"}, {"metrics": ["mae"]}])
+def test_targets_in_a_list(regressor, compiled):
+    """As Keras takes them for one output."""
+    expected = evaluate(regressor, 5, **compiled)
+    parts = (inputs(5), (RATINGS,), WEIGHTS)
+    data = tf.data.Dataset.from_tensor_slices(parts).batch(5)
+    logs = regressor.evaluate(data, verbose=0, return_dict=True)
+    assert logs == pytest.approx(expected)
+
+
 @pytest.mark.parametrize("loss", ["mse", keras.losses.Huber(delta=2.0)])
 @pytest.mark.parametrize("y", [RATINGS, RATINGS[:, None]], ids=["row", "column"])
 def test_losses_of_ratings(regressor, loss, y):

@@ -3,6 +3,7 @@ from collections.abc import Sequence
 import keras
 from keras import ops
 
+from tfeff.compat import LeavesShared
 from tfeff.layers.attention_inputs import AttentionInputs
 from tfeff.layers.checks import check_hidden, visible_keys
 from tfeff.layers.shared_blocks import SharedBlocks
@@ -10,7 +11,7 @@ from tfeff.utils.types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class LayerwisePooling(SharedBlocks):
+class LayerwisePooling(LeavesShared, SharedBlocks):
     """One vector for each sequence, which attends to every layer, without a position.
 
     A learnt `y⁰` passes through the encoder's own blocks as the only query, while
@@ -62,6 +63,9 @@ class LayerwisePooling(SharedBlocks):
     """
 
     keeps_positions = False
+
+    def shared_layers(self) -> list:
+        return self.blocks if self.encoder is None else [self.encoder, *self.blocks]
 
     def build(self, hidden_states_shape: Shape) -> None:
         if not isinstance(hidden_states_shape[0], (tuple, list)):

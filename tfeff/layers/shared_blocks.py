@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 import keras
 
-from tfeff.compat import LeavesShared, shared_config
+from tfeff.compat import shared_config
 from tfeff.layers.checks import check_hidden, check_initializer
 from tfeff.layers.encoder_block import EncoderBlock, check_blocks
 from tfeff.layers.layer import Layer
 
 
-class SharedBlocks(LeavesShared, Layer):
+class SharedBlocks(Layer):
     """Base class of layers that share the blocks of an encoder, weights included.
 
     Args:
@@ -51,9 +51,6 @@ class SharedBlocks(LeavesShared, Layer):
         return self.add_weight(
             name=name, shape=(hidden_shape[-1],), initializer=self.initializer
         )
-
-    def shared_layers(self):
-        return self.blocks if self.encoder is None else [self.encoder, *self.blocks]
 
     def freeze_parts(self):
         """Does nothing: the blocks belong to an encoder, and are frozen with it."""

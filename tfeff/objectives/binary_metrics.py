@@ -1,4 +1,4 @@
-"""Keras' metrics of binary classification, computed from logits."""
+"""Keras' metrics of binary classification, computed from logits `[..., 1]`."""
 
 import keras
 from keras import ops
@@ -14,20 +14,13 @@ class _OfLogits:
         return super().update_state(y_true, probabilities, sample_weight)
 
 
-class _OfTargets(OverTargets):
-    """Takes means over all targets, each of which has one output."""
-
-    def update_state(self, y_true, y_pred, sample_weight=None):
-        return super().update_state(y_true, y_pred[..., None], sample_weight)
-
-
 @keras.saving.register_keras_serializable(package="tfeff")
-class CrossEntropy(_OfTargets, keras.metrics.BinaryCrossentropy):
+class CrossEntropy(OverTargets, keras.metrics.BinaryCrossentropy):
     """`keras.metrics.BinaryCrossentropy` of single targets."""
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
-class Accuracy(_OfLogits, _OfTargets, keras.metrics.BinaryAccuracy):
+class Accuracy(_OfLogits, OverTargets, keras.metrics.BinaryAccuracy):
     """`keras.metrics.BinaryAccuracy` of logits."""
 
 

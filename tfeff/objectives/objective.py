@@ -343,14 +343,21 @@ class Objective(StaysFrozen, DistributedModel):
         return config
 
 
-def as_columns(y, y_pred) -> tuple:
-    """Targets and outputs `[..., 1]` of outputs `[...]`, one number a target.
+def as_columns(y, y_pred, sample_weight=None) -> tuple:
+    """Targets, outputs and weights `[..., 1]` of outputs `[...]`, one number a target.
 
     Keras' losses and metrics take the mean over the last axis.
+
+    Args:
+        y, sample_weight: tensors, or structures of one, as Keras takes them.
+        y_pred: tensor of outputs.
 
     Raises:
         ValueError: if the targets have another shape than the outputs.
     """
+    y, sample_weight = _the_one(y), _the_one(sample_weight)
+    if sample_weight is not None and len(sample_weight.shape) == len(y_pred.shape):
+        sample_weight = ops.expand_dims(sample_weight, -1)
     y_pred = ops.expand_dims(y_pred, -1)
     if len(y.shape) == len(y_pred.shape) - 1:
         y = ops.expand_dims(y, -1)
@@ -362,7 +369,13 @@ def as_columns(y, y_pred) -> tuple:
             f"`y` must have the shape of the outputs, {tuple(y_pred.shape[:-1])}, or "
             f"be a column of one axis more. Received: shape {tuple(y.shape)}"
         )
-    return y, y_pred
+    return y, y_pred, sample_weight
+
+
+def _the_one(structure):
+    """The only tensor of a list, a tuple or a dict; what else there is as it is."""
+    leaves = keras.tree.flatten(structure)
+    return leaves[0] if len(leaves) == 1 else structure
 
 
 def are_means(loss) -> bool:

@@ -244,15 +244,15 @@ class ReplacedTokenDetection(Objective):
         sample_weight = self.target_weights(x, y, sample_weight)
         y, y_pred = _split_targets(x, y, y_pred)
         if not are_means(self.loss):
-            y, y_pred = _with_column(y, y_pred)
+            y, y_pred, sample_weight = _with_columns(y, y_pred, sample_weight)
         return super().compute_loss(x, y, y_pred, sample_weight, training)
 
     def compute_metrics(
         self, x: Tensor, y: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None
     ) -> dict[str, Any]:
         sample_weight = self.target_weights(x, y, sample_weight)
-        y, y_pred = _with_column(*_split_targets(x, y, y_pred))
-        return super().compute_metrics(x, y, y_pred, sample_weight)
+        split = _split_targets(x, y, y_pred)
+        return super().compute_metrics(x, *_with_columns(*split, sample_weight))
 
     def get_config(self) -> Config:
         return {
@@ -387,7 +387,10 @@ def _split_targets(x, y, y_pred):
     )
 
 
-def _with_column(y, y_pred):
-    """The same, with the detector's targets and logits as columns."""
-    targets, logits = as_columns(y["replaced"], y_pred["replaced"])
-    return {**y, "replaced": targets}, {**y_pred, "replaced": logits}
+def _with_columns(*parts):
+    """Targets, outputs and weights with those of the detector as columns."""
+    columns = as_columns(*(part.get("replaced") for part in parts))
+    return [
+        {**part, "replaced": column}
+        for part, column in zip(parts, columns, strict=True)
+    ]

@@ -10,7 +10,7 @@ from tfeff.data.finetuning.text_features import TextFeatures
 from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import check_encoder
 from tfeff.objectives.heads import Head
-from tfeff.objectives.objective import TARGET_MEAN, as_columns
+from tfeff.objectives.objective import TARGET_MEAN, are_means, as_columns
 from tfeff.tasks.task import PooledTask, but_for
 from tfeff.training.losses import GlobalMean, check_targets
 from tfeff.utils.checks import check_positive, is_number
@@ -98,6 +98,10 @@ class Regressor(PooledTask):
         v = LayerwisePooling(X^0 … X^L)         pooling="layerwise"
         v = SegmentPooling(X^L)                 pooling="segments"
         ŷ = s (dropout(v) w + c) + m
+
+    Losses and metrics of Keras get ratings, labels and weights as columns `[B, 1]`,
+    since they take means over the last axis. Correlations are of all ratings at once:
+    compute them from `ratings`.
 
     The scale `s` and the offset `m` are not trained. With the deviation and the mean of
     the labels, as `tfeff finetune` gives them for data sets of one's own, ratings of
@@ -212,13 +216,12 @@ class Regressor(PooledTask):
         self, x=None, y=None, y_pred=None, sample_weight=None, training=True
     ):
         check_targets(y)
-        if not isinstance(self.loss, GlobalMean):
-            y, y_pred = as_columns(y, y_pred)
+        if not are_means(self.loss):
+            y, y_pred, sample_weight = as_columns(y, y_pred, sample_weight)
         return super().compute_loss(x, y, y_pred, sample_weight, training)
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
-        y, y_pred = as_columns(y, y_pred)
-        return super().compute_metrics(x, y, y_pred, sample_weight)
+        return super().compute_metrics(x, *as_columns(y, y_pred, sample_weight))
 
     def heads(self) -> dict[str, Head]:
         heads = super().heads()
