@@ -124,6 +124,15 @@ def test_half_precision(kind):
         assert error <= tolerance * np.abs(expected).max(), dtype
 
 
+@pytest.mark.parametrize("kind", ["factorised", "factorised, none"])
+def test_dropout_before_a_projection(kind):
+    layer = make(kind, dropout=0.5)
+    plain, again = (np.asarray(layer(TOKENS, SEGMENTS)) for _ in range(2))
+    np.testing.assert_array_equal(plain, again)
+    one, two = (np.asarray(layer(TOKENS, SEGMENTS, training=True)) for _ in range(2))
+    assert np.abs(one - plain).max() > 0.1 and np.abs(one - two).max() > 0.1
+
+
 def test_dropout_acts_in_training_alone():
     keras.utils.set_random_seed(0)
     layer = make("none", dropout=0.5)

@@ -12,6 +12,7 @@ from tests.subjects import distillation, objectives
 from tests.subjects.batches import masked_lm_batches
 from tfeff.tasks.regressor import GlobalMeanSquaredError
 from tfeff.training import AdamW, DistributedModel, load_checkpoint, save_checkpoint
+from tfeff.training.accumulation import sum_dtype
 
 PARTS = 2
 
@@ -205,6 +206,24 @@ def test_however_it_runs(options):
     assert losses["loss"] == pytest.approx(history["loss"], rel=1e-5)
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=0, atol=2e-6)
+
+
+def test_dropout_is_on():
+    model = masked_lm(dropout=0.5)
+    model.compile(
+        keras.optimizers.SGD(0.0), model.loss, weighted_metrics=[], accumulation_steps=2
+    )
+    batch = masked_lm_batches(batches=1)
+    first, second = (model.fit(batch, verbose=0).history["loss"] for _ in range(2))
+    plain = model.evaluate(batch, verbose=0)
+    assert len({*first, *second, plain}) == 3
+
+
+def test_parts_are_summed_in_float32():
+    """A bfloat16 sum of many equal parts would stop growing."""
+    for dtype in ("float16", "bfloat16"):
+        assert sum_dtype(dtype) == "float32"
+    assert sum_dtype("float64") == "float64"
 
 
 @pytest.mark.slow

@@ -1,11 +1,15 @@
 """Pairs of sentences are cut between sentences, and their ends tell nothing."""
 
+import types
+
 import keras_hub
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from tfeff.data import SentencePairs, build_cache, train_tokenizer, word_starts
+from tfeff.data.cache.batches import TokenBatch
+from tfeff.data.pretraining.pairing import make_pairs
 from tfeff.data.pretraining.sentences import sentence_pieces, sentence_starts
 
 TEXT = 'Ada wrote it. "Did she?" he asked. Pi is 3.14... So (he said!) it is. Yes'
@@ -113,6 +117,33 @@ def test_order(corpus):
     assert abs(labels.mean() - 0.5) < 2.5 / np.sqrt(len(labels))
 
 
+@pytest.mark.parametrize("is_told", [True, False])
+def test_an_end_that_would_tell_the_order(is_told):
+    """Half a sentence and the end of a document: the half with the stop is the last."""
+    tokenizer = word_piece()
+    ids = np.asarray(tokenizer("said that . ada was so ." if is_told else "he said it"))
+    row = np.concatenate([[2], ids, [3], [0] * 4]).astype("int32")[None]
+    texts = TokenBatch(
+        token_ids=tf.constant(row),
+        padding_mask=tf.constant((row != 0).astype("int32")),
+        documents=tf.constant([0]),
+        begins=tf.constant([False]),
+    )
+    starts = word_starts(tokenizer)
+    _, label, weight = make_pairs(
+        texts,
+        seed=0,
+        first_example=0,
+        manifest=types.SimpleNamespace(
+            cls_token_id=2, sep_token_id=3, pad_token_id=0, mask_token_id=4
+        ),
+        word_starts=starts,
+        sentence_pieces=sentence_pieces(tokenizer, starts),
+    )
+    assert weight.numpy().tolist() == [0.0 if is_told else 1.0]
+    assert not is_told or label.numpy().tolist() == [0]
+
+
 @pytest.mark.quick("short")
 def test_halves_of_several_sentences_are_whole(corpus):
     """Of the last piece of a document, too, which begins within a sentence."""
@@ -134,6 +165,8 @@ def test_next(corpus):
     for first, second, label in found:
         if first[-1] in ".?":
             assert label or any(f"{first} {second}" in text for text in plain)
+            # Nor does the first one.
+            assert second.startswith("ada")
             assert any(second in text for text in plain)
     # Neither the last token of B nor its length tells which pairs are wrong.
     for wrong in (0, 1):
