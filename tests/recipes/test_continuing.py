@@ -405,7 +405,7 @@ def test_scores_by_steps_of_pretraining(first, text, tmp_path, strategy, monkeyp
             "pretrained_steps": (2, 3),
         }
     )
-    message = "`pretrained_steps` must .*=3, while .* has those of steps 2, 4"
+    message = "`pretrained_steps` must .*: step 3 of .*, which has those of steps 2, 4"
     with pytest.raises(ValueError, match=message):
         tfeff.recipes.finetune(wrong)
     assert not (tmp_path / "wrong").exists()

@@ -332,7 +332,7 @@ def test_what_is_no_such_run_is_named(pretrained, corpus, tmp_path):
     tfeff.tasks.save_pretrained(encoder, pieces, tmp_path / "plain")
     with pytest.raises(ValueError, match="with a head of masked_lm.*with no heads"):
         evaluate(EvaluateSettings(pretrained=str(tmp_path / "plain"), corpus=(corpus,)))
-    check("step=3, while .* has those of steps 2, 4$", pretrained, step=3)
+    check("step 3 of .*, which has those of steps 2, 4$", pretrained, step=3)
     (tmp_path / "config.json").write_text('{"task": "SST-2"}')
     check("of `tfeff pretrain` or `tfeff stack`.*metrics.json", tmp_path)
     (tmp_path / "config.json").write_text("{")
