@@ -32,13 +32,19 @@ def test_version_2():
     assert found["exact"] == pytest.approx(50)
     assert found["f1"] == pytest.approx(100 * (1 + 1 + 0 + 2 / 3) / 4)
     assert found["HasAns_f1"] == pytest.approx(100 * (1 + 2 / 3) / 2)
-    assert (found["NoAns_exact"], found["total"]) == (50, 4)
+    assert (found["NoAns_exact"], found["NoAns_f1"], found["total"]) == (50, 50, 4)
     # With a threshold between 0.2 and 0.7 the wrong answer to c is withdrawn.
     likely = {"a": 0.1, "b": 0.9, "c": 0.7, "d": 0.2}
     tuned = squad_v2_metrics(questions, predictions, likely)
     assert tuned["f1"] == found["f1"]
     assert tuned["best_f1"] == pytest.approx(100 * (1 + 1 + 1 + 2 / 3) / 4)
     assert tuned["best_f1_thresh"] == 0.2
+    # Precision and recall after a, and after d: 1 and 1/2, then 5/6 and 5/6.
+    areas = [tuned[f"pr_{name}_ap"] for name in ("exact", "f1", "oracle")]
+    assert areas == pytest.approx([50, 100 * (1 / 2 + 5 / 6 / 3), 100])
+    # Where d and c are equally likely, both come together: 5/9 and 5/6.
+    tied = squad_v2_metrics(questions, predictions, likely | {"c": 0.2})
+    assert tied["pr_f1_ap"] == pytest.approx(100 * (1 / 2 + 5 / 9 / 3))
 
 
 @pytest.mark.parametrize("metrics", [squad_v1_metrics, squad_v2_metrics])

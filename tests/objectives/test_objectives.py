@@ -166,6 +166,17 @@ def test_a_saved_model_with_a_loss_of_probabilities_loads(tmp_path):
         loaded.compile(loss="sparse_categorical_crossentropy")
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_default_optimizers(kind):
+    """Shatter's; that of replaced tokens is ConvBERT small's."""
+    optimizer = make_model(kind).default_optimizer()
+    of_convbert = kind == "replaced_token"
+    rates = [float(optimizer._learning_rate(step)) for step in (10_000, 505_000)]
+    peak = 3e-4 if of_convbert else 1e-4
+    assert rates == pytest.approx([peak, peak / 2], rel=1e-3)
+    assert optimizer.bias_correction is not of_convbert
+
+
 @pytest.mark.quick("masked_lm")
 @pytest.mark.parametrize("kind", KINDS)
 def test_missing_targets_are_named(kind):
