@@ -470,7 +470,9 @@ def test_arguments(tmp_path):
         write(3, tmp_path / "out")
     with pytest.raises(ValueError, match="`source` must be a preset.*source='"):
         write(tmp_path / "absent", tmp_path / "out")
-    with pytest.raises(ValueError, match="`source` must be .*source="):
+    with pytest.raises(
+        ValueError, match="`source` must be .*Received: step 5 of .*absent"
+    ):
         write(tmp_path / "absent@5", tmp_path / "out")
     with pytest.raises(ValueError, match="a checkpoint of Hugging Face"):
         write(HEAD_GOLDENS / "bert_classifier", tmp_path / "out")

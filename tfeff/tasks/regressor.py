@@ -14,7 +14,7 @@ from tfeff.objectives.objective import TARGET_MEAN, are_means, as_columns
 from tfeff.tasks.task import PooledTask, but_for
 from tfeff.training.losses import GlobalMean, check_targets
 from tfeff.utils.checks import check_positive, is_number
-from tfeff.utils.types import Config
+from tfeff.utils.types import Config, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -213,14 +213,21 @@ class Regressor(PooledTask):
         return [keras.metrics.MeanMetricWrapper(squared_error, TARGET_MEAN, **unit)]
 
     def compute_loss(
-        self, x=None, y=None, y_pred=None, sample_weight=None, training=True
-    ):
+        self,
+        x: Tensor = None,
+        y: Tensor = None,
+        y_pred: Tensor = None,
+        sample_weight: Tensor | None = None,
+        training: bool | None = True,
+    ) -> Tensor:
         check_targets(y)
         if not are_means(self.loss):
             y, y_pred, sample_weight = as_columns(y, y_pred, sample_weight)
         return super().compute_loss(x, y, y_pred, sample_weight, training)
 
-    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+    def compute_metrics(
+        self, x: Tensor, y: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None
+    ) -> dict[str, Any]:
         return super().compute_metrics(x, *as_columns(y, y_pred, sample_weight))
 
     def heads(self) -> dict[str, Head]:
