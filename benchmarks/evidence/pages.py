@@ -37,7 +37,8 @@ RULE = (
     " those whose seeds differ by more than chance allows (F test at 1 %, of several "
     "together, too; at equal cost or loss also by the last loss). A comparison with "
     "such a system is judged by a t-test of its own effects, one a seed: a paired one "
-    "of two systems. A "
+    "of two systems. That margin, its own, stands beside every other one: where both "
+    "decide alike, the verdict does not hang on what is pooled. A "
     "comparison is confirmed where the effect is above its margin, contradicted where"
     " it is below the margin's negative, and otherwise not decided; a claim is "
     "confirmed where all of its comparisons are, and contradicted where one is. "
@@ -140,14 +141,17 @@ def page(
         f"{size_text(scale)} {claim.note}".strip() + "\n",
         "## Comparisons\n",
         *markdown(
-            ("comparison", "effect", "margin", "deviation", "seeds", "verdict", ""),
+            (
+                *("comparison", "effect", "margin", "its own", "deviation", "seeds"),
+                *("verdict", ""),
+            ),
             [
                 (
                     label(comparison, v),
                     number(v.effect),
                     *(
                         "–" if x is None else f"{x:.3f}"
-                        for x in (v.margin, v.deviation)
+                        for x in (v.margin, v.own_margin, v.deviation)
                     ),
                     v.seeds or "–",
                     v.verdict,

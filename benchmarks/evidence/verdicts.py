@@ -77,6 +77,7 @@ class Verdict:
             seeds of a system that are recorded.
         level: the time, or the loss, at which timed metrics are read.
         reason: why it is not decided, or empty.
+        own_margin: the margin by a t-test of its own effects, whatever is pooled.
     """
 
     verdict: str
@@ -88,6 +89,7 @@ class Verdict:
     more_tokens: float | None = None
     level: float | None = None
     reason: str = ""
+    own_margin: float | None = None
 
 
 class Evidence:
@@ -409,19 +411,21 @@ def judge(comparison: Comparison, evidence: Evidence) -> Verdict:
         reason = "one seed has no deviation"
         return Verdict(OPEN, effect, seeds=seeds, level=level, reason=reason)
     systems = len({(term.stage, term.system) for term in terms})
+    own = statistics.stdev(effects) / math.sqrt(systems)
+    deviation, freedom, more_freedom = own, seeds - 1, 1
     if pooled := evidence.pooled(terms, level):
         deviation, freedom = pooled
         # A seed of all of them adds as many values, and its effect is fitted.
         more_freedom = systems - 1
-    else:
-        deviation = statistics.stdev(effects) / math.sqrt(systems)
-        freedom, more_freedom = seeds - 1, 1
 
-    def margin_of(seeds: int, freedom: int) -> float:
+    def margin_of(seeds: int, freedom: int, deviation: float = deviation) -> float:
         return stats.t.ppf(0.975, freedom) * deviation * math.sqrt(systems / seeds)
 
     margin = margin_of(seeds, freedom)
-    found = Verdict(OPEN, effect, margin, deviation, seeds, level=level)
+    alone = margin_of(seeds, seeds - 1, own)
+    found = Verdict(
+        OPEN, effect, margin, deviation, seeds, level=level, own_margin=alone
+    )
     reason = nothing_learnt(terms, values, evidence, margin)
     reason = reason or no_order_learnt(comparison, evidence)
     reason = reason or level_without_order(terms, level, evidence)

@@ -9,6 +9,7 @@ import sys
 import time
 
 import pytest
+import scipy.stats
 from absl import app, flags
 from absl.testing import flagsaver
 
@@ -288,9 +289,18 @@ def test_pages_of_made_up_rows(part, recorded, tmp_path):
         in page
     )
     assert "15.2 million tokens in sequences of 128" in page
+    losses = [
+        [
+            recorded.rows()[f"pretraining/{name}/{seed}"]["metrics"]["loss"]
+            for seed in (0, 1)
+        ]
+        for name in ("No_Position", "BERT")
+    ]
+    paired = scipy.stats.ttest_rel(*losses).confidence_interval()
+    own = (paired.high - paired.low) / 2
     assert (
-        "| BERT below No_Position | +3.000 | 0.225 | 0.071 | 2 | confirmed |  |"
-        in lines
+        f"| BERT below No_Position | +3.000 | 0.225 | {own:.3f} | 0.071 | 2 | "
+        "confirmed |  |" in lines
     )
     (open_line,) = (x for x in lines if x.startswith("| BERT below Part_Mask |"))
     assert cells(open_line)[-1] == (
