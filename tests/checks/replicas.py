@@ -6,10 +6,18 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from tfeff.training import make_strategy
+
 
 @functools.cache
 def two_replicas():
-    """The one strategy over the two logical CPUs of this process, GPUs or not."""
+    """The one strategy over the two logical CPUs of this process, GPUs or not.
+
+    Without GPUs it is that of recipes, since two over the same devices, in tests of one
+    process, would take each other's collective operations for their own.
+    """
+    if not tf.config.list_logical_devices("GPU"):
+        return make_strategy("mirrored")
     return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 
 
