@@ -280,6 +280,8 @@ class Objective(StaysFrozen, DistributedModel):
                 f"`y` must have targets of {', '.join(names)}. Received: "
                 f"{', '.join(y)}. The batches must be made for the model's objective"
             )
+        if not are_means(self.loss):
+            y, y_pred, sample_weight = self._as_columns(y, y_pred, sample_weight)
         return super().compute_loss(x, y, y_pred, sample_weight, training)
 
     def target_weights(self, x, y, sample_weight=None):
@@ -295,9 +297,14 @@ class Objective(StaysFrozen, DistributedModel):
         }
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
+        y, y_pred, sample_weight = self._as_columns(y, y_pred, sample_weight)
         # In float32, as the loss, if the model computes in half precision.
         y_pred = keras.tree.map_structure(lambda z: ops.cast(z, "float32"), y_pred)
         return super().compute_metrics(x, y, y_pred, sample_weight)
+
+    def _as_columns(self, y, y_pred, sample_weight):
+        """What Keras' losses and metrics get; `as_columns` of one number a target."""
+        return y, y_pred, sample_weight
 
     def get_metrics_result(self):
         """Metrics by name; losses are means over targets, not over batches."""

@@ -16,7 +16,6 @@ from tfeff.objectives.objective import (
     TARGET_MEAN,
     Objective,
     OptionError,
-    are_means,
     as_columns,
     mask_positions_input,
     token_metrics,
@@ -243,16 +242,22 @@ class ReplacedTokenDetection(Objective):
         check_targets(y)
         sample_weight = self.target_weights(x, y, sample_weight)
         y, y_pred = _split_targets(x, y, y_pred)
-        if not are_means(self.loss):
-            y, y_pred, sample_weight = _with_columns(y, y_pred, sample_weight)
         return super().compute_loss(x, y, y_pred, sample_weight, training)
 
     def compute_metrics(
         self, x: Tensor, y: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None
     ) -> dict[str, Any]:
         sample_weight = self.target_weights(x, y, sample_weight)
-        split = _split_targets(x, y, y_pred)
-        return super().compute_metrics(x, *_with_columns(*split, sample_weight))
+        y, y_pred = _split_targets(x, y, y_pred)
+        return super().compute_metrics(x, y, y_pred, sample_weight)
+
+    def _as_columns(self, *parts):
+        """Of the detector's alone."""
+        columns = as_columns(*(part.get("replaced") for part in parts))
+        return [
+            {**part, "replaced": column}
+            for part, column in zip(parts, columns, strict=True)
+        ]
 
     def get_config(self) -> Config:
         return {
@@ -385,12 +390,3 @@ def _split_targets(x, y, y_pred):
         {"masked_lm": y, "replaced": at_positions(wrong, x["mask_positions"], length)},
         {name: y_pred[name] for name in ("masked_lm", "replaced")},
     )
-
-
-def _with_columns(*parts):
-    """Targets, outputs and weights with those of the detector as columns."""
-    columns = as_columns(*(part.get("replaced") for part in parts))
-    return [
-        {**part, "replaced": column}
-        for part, column in zip(parts, columns, strict=True)
-    ]

@@ -10,11 +10,11 @@ from tfeff.data.finetuning.text_features import TextFeatures
 from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import check_encoder
 from tfeff.objectives.heads import Head
-from tfeff.objectives.objective import TARGET_MEAN, are_means, as_columns
+from tfeff.objectives.objective import TARGET_MEAN, as_columns
 from tfeff.tasks.task import PooledTask, but_for
-from tfeff.training.losses import GlobalMean, check_targets
+from tfeff.training.losses import GlobalMean
 from tfeff.utils.checks import check_positive, is_number
-from tfeff.utils.types import Config, Tensor
+from tfeff.utils.types import Config
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -212,23 +212,8 @@ class Regressor(PooledTask):
         unit = but_for(scale=(self.scale, 1.0))
         return [keras.metrics.MeanMetricWrapper(squared_error, TARGET_MEAN, **unit)]
 
-    def compute_loss(
-        self,
-        x: Tensor = None,
-        y: Tensor = None,
-        y_pred: Tensor = None,
-        sample_weight: Tensor | None = None,
-        training: bool | None = True,
-    ) -> Tensor:
-        check_targets(y)
-        if not are_means(self.loss):
-            y, y_pred, sample_weight = as_columns(y, y_pred, sample_weight)
-        return super().compute_loss(x, y, y_pred, sample_weight, training)
-
-    def compute_metrics(
-        self, x: Tensor, y: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None
-    ) -> dict[str, Any]:
-        return super().compute_metrics(x, *as_columns(y, y_pred, sample_weight))
+    def _as_columns(self, y, y_pred, sample_weight):
+        return as_columns(y, y_pred, sample_weight)
 
     def heads(self) -> dict[str, Head]:
         heads = super().heads()
