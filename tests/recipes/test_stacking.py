@@ -58,7 +58,7 @@ def test_from_one_layer_to_four(corpus, tmp_path):
         (["--num_layers=6", "--doublings=2"], "multiple of 2"),
         ([*STAGES, "--switch_steps=3"], "one for each"),
         ([*STAGES, "--switch_steps=3,six"], "integers"),
-        ([*STAGES, "--optimizer=reset", "--warmup_steps=3"], "`warmup_steps`"),
+        ([*STAGES, "--optimizer=new"], "`optimizer`"),
     ],
 )
 def test_bad_flags_leave_no_folder(tmp_path, flags, message):

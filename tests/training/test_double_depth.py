@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+from keras.optimizers import schedules
 
 import tfeff
 from tests.checks import randomize
@@ -10,8 +11,10 @@ from tests.checks.encoder import batch_of
 from tests.subjects.batches import masked_lm_batches
 from tests.subjects.encoders import TINY
 from tests.subjects.objectives import make_masked_lm
+from tfeff.compat import rate_of
 from tfeff.encoders import Encoder
-from tfeff.training import adamw, double_depth, load_checkpoint
+from tfeff.training import AdamW, adamw, double_depth, load_checkpoint
+from tfeff.training.loss_scale import unscaled
 
 BIAS = {"name": "relative", "method": "bias", "num_buckets": 8}
 MIXED = {"name": "mixed", "kernel_size": 3}
@@ -155,9 +158,10 @@ def test_other_optimizers():
     model.optimizer._momentums[3].assign(model.optimizer._momentums[3] + 1.0)
     reset = double_depth(model, "reset")
     assert int(reset.optimizer.iterations.numpy()) == 0
-    assert reset.optimizer.get_config() == model.optimizer.get_config()
-    reset.optimizer.build(reset.trainable_variables)
     assert not any(np.any(slot.numpy()) for slot in reset.optimizer._momentums)
+    configs = [each.optimizer.get_config() for each in (reset, model)]
+    rates = [config.pop("learning_rate") for config in configs]
+    assert configs[0] == configs[1] and rates[0] != rates[1]
     other = double_depth(model, adamw(0.5, 1, 9, layer_decay=0.5)).optimizer
     assert other._learning_rate.peak_rate == 0.5
     assert min(other._factors.values()) == 0.5**4  # Two layers.
@@ -178,6 +182,50 @@ def test_other_optimizers():
     assert float(copy.dynamic_scale.numpy()) == 64.0
     bare = tfeff.objectives.MaskedLM(model.encoder)
     assert not double_depth(bare).compiled
+
+
+@pytest.mark.parametrize("dtype", ["float32", "mixed_float16"])
+def test_new_moments_go_on_at_the_rate_of_the_old_ones(dtype, tmp_path):
+    """The first update is that of a new AdamW, with the rate of the eighth step."""
+    model = make_masked_lm("bert_tiny", encoder=dict(dtype=dtype))
+    schedule = rate_of(unscaled(model.optimizer))
+    model.optimizer.build(model.trainable_variables)
+    unscaled(model.optimizer).iterations.assign(7)
+    grown = double_depth(model, "reset")
+    adam = dict(weight_decay=0.01, epsilon=1e-6, global_clipnorm=0.1)
+    expected = double_depth(model, AdamW(float(schedule(7)), **adam))
+    path = tmp_path / "model.keras"
+    tfeff.training.save_checkpoint(grown, path)
+    (batch,) = masked_lm_batches(batches=1)
+    updated = []
+    for each in (grown, expected, tfeff.training.load_checkpoint(path)):
+        each.train_on_batch(*batch)
+        updated.append(each.get_weights())
+    for one, two, three in zip(*updated, strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-6, atol=1e-8)
+        np.testing.assert_array_equal(one, three)
+    again = rate_of(unscaled(double_depth(grown, "reset").optimizer))
+    assert again.schedule.get_config() == schedule.get_config()
+    assert again.first_step == 8
+
+
+@pytest.mark.parametrize("rate", [0.25, schedules.CosineDecay(0.5, 9)])
+def test_rates_of_keras_go_on_behind_new_moments(rate):
+    model = make_masked_lm("bert_tiny")
+    model.compile(keras.optimizers.Adam(rate))
+    model.optimizer.build(model.trainable_variables)
+    model.optimizer.iterations.assign(3)
+    grown = double_depth(model, "reset")
+    assert float(grown.optimizer.learning_rate) == float(model.optimizer.learning_rate)
+
+
+def test_the_schedule_that_goes_on_ends_with_a_warning():
+    model = make_masked_lm("bert_tiny")
+    model.optimizer.build(model.trainable_variables)
+    model.optimizer.iterations.assign(40)
+    grown = double_depth(model, "reset")
+    with pytest.warns(UserWarning, match="has taken 40 steps"):
+        grown.fit(masked_lm_batches(batches=1), verbose=0)
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from tests.subjects.objectives import make_masked_lm
 from tfeff.training import (
     AdamW,
     RunDirectory,
+    double_depth,
     load_checkpoint,
     train_by_stacking,
 )
@@ -112,6 +113,18 @@ def test_stages_by_steps_and_a_killed_run(tmp_path):
 
 
 @pytest.mark.slow
+def test_new_moments_do_not_begin_the_schedule_anew(tmp_path):
+    copied, _ = train(tmp_path / "copied")
+    with pytest.raises(Exception, match="Killed"):
+        train(tmp_path / "reset", dies_after=5, optimizer="reset")
+    reset, model = train(tmp_path / "reset", optimizer="reset")
+    assert column(reset, "learning_rate") == column(copied, "learning_rate")
+    assert column(reset, "loss")[0] == column(copied, "loss")[0]
+    assert column(reset, "loss")[2] != column(copied, "loss")[2]
+    assert int(model.optimizer.iterations.numpy()) == 2
+
+
+@pytest.mark.slow
 def test_a_run_killed_in_its_first_stage_or_before_it_grew(tmp_path, monkeypatch):
     whole, model = train(tmp_path / "whole")
     with pytest.raises(Exception, match="Killed"):
@@ -131,30 +144,31 @@ def test_a_run_killed_in_its_first_stage_or_before_it_grew(tmp_path, monkeypatch
 
 
 @pytest.mark.slow
-def test_a_plateau_ends_a_stage_before_its_step(tmp_path):
-    """With a rate too small to move anything, every loss after the first is flat."""
+def test_a_plateau_ends_a_stage_before_its_step(tmp_path, monkeypatch):
+    """The later stages do not move anything: each loss after their first is flat."""
     settings = dict(
         switch_steps=[12, 14], total_steps=16, patience=2, steps_per_epoch=1
     )
 
-    def still(steps_left):
-        left.append(steps_left)
-        return AdamW(1e-30)
+    def still(model, optimizer):
+        model = double_depth(model, optimizer)
+        model.compile(AdamW(1e-30))
+        model.optimizer.build(model.trainable_variables)
+        return model
 
-    left = []
-    run, model = train(tmp_path / "run", make_optimizer=still, **settings)
+    monkeypatch.setattr("tfeff.training.stacking.double_depth", still)
+    run, model = train(tmp_path / "run", **settings)
     losses = [float(x) for x in column(run, "val_loss")]
     depths = column(run, "num_layers")
     first = depths.count("1")
     assert first == min(literal_end(losses[:first], 2) or 99, 12)
     # A lowest loss and two that are not lower, then the last depth.
     assert depths[first:] == ["2"] * 3 + ["4"] * (16 - first - 3)
-    assert left == [16 - first, 16 - first - 3]
     assert int(model.optimizer.iterations.numpy()) == 16 - first - 3
 
     with pytest.raises(Exception, match="Killed"):
-        train(tmp_path / "killed", first + 2, make_optimizer=still, **settings)
-    resumed, _ = train(tmp_path / "killed", make_optimizer=still, **settings)
+        train(tmp_path / "killed", first + 2, **settings)
+    resumed, _ = train(tmp_path / "killed", **settings)
     assert table(resumed) == table(run)
 
 
@@ -210,6 +224,7 @@ def test_a_callback_ends_all_stages(tmp_path, last, patience, depths, capsys):
         (dict(num_layers=2), "`make_model`.*num_layers=2"),
         (dict(num_layers=3), "`num_layers`.*num_layers=3"),
         (dict(patience=0), "`patience`.*0"),
+        (dict(optimizer="new"), "`optimizer` must be.*'new'"),
         (dict(patience=1, validation_data=None), "`patience`.*validation_data"),
     ],
 )

@@ -54,7 +54,13 @@ def make_model(settings: PretrainSettings, **changes) -> keras.Model:
         else:
             model = chosen.make_model(encoder)
     model.compile(
-        optimizer=pretraining_optimizer(settings, settings.steps),
+        optimizer=tfeff.training.adamw(
+            settings.learning_rate,
+            settings.warmup_steps or 0,
+            settings.steps,
+            weight_decay=settings.weight_decay,
+            **settings.adam(),
+        ),
         steps_per_execution=settings.steps_per_execution,
         jit_compile=settings.jit_compile,
         accumulation_steps=settings.accumulation_steps,
@@ -74,17 +80,6 @@ def _with_heads(settings, chosen, encoder):
     new = f", with new heads of {', '.join(new)}" if new else ""
     print(f"starting from {settings.pretrained}: its encoder and tokenizer{kept}{new}")
     return model
-
-
-def pretraining_optimizer(settings: PretrainSettings, steps: int):
-    """The optimizer of the settings, for so many steps."""
-    return tfeff.training.adamw(
-        settings.learning_rate,
-        settings.warmup_steps or 0,
-        steps,
-        weight_decay=settings.weight_decay,
-        **settings.adam(),
-    )
 
 
 def token_loss(model: keras.Model, metrics: dict[str, float]) -> float | None:

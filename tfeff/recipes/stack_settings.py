@@ -18,7 +18,7 @@ class StackSettings(PretrainSettings):
         tfeff stack --run_dir=runs/stacked --num_layers=4 --doublings=2 \\
             --steps=600 --eval_every=100
 
-    BERT-base in the paper's way, from 3 layers, the optimizer as new in each stage:
+    BERT-base in the paper's way, from 3 layers, with new moments in each stage:
 
         tfeff stack --run_dir=runs/bert --preset=bert_base --num_layers=12 \\
             --doublings=2 --switch_steps=50000,120000 --steps=400000 \\
@@ -53,7 +53,7 @@ class StackSettings(PretrainSettings):
         minimum=1,
     )
     optimizer: str = setting(
-        "Moments copied with their layers, or a new optimizer for the steps left.",
+        "Adam's moments copied with their layers, or new ones; the rate goes on.",
         "copy",
         choices=["copy", "reset"],
     )

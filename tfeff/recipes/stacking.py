@@ -9,7 +9,7 @@ import keras
 import tfeff
 from tfeff.recipes.pretrain_settings import PretrainSettings
 from tfeff.recipes.pretraining import run_pretraining, settle
-from tfeff.recipes.pretraining_model import make_model, pretraining_optimizer
+from tfeff.recipes.pretraining_model import make_model
 from tfeff.recipes.settings import check_settings
 from tfeff.recipes.stack_settings import StackSettings
 from tfeff.utils.checks import check_choice
@@ -64,20 +64,11 @@ def stack(
             f"Received: num_layers={num_layers}, doublings={settings.doublings}"
         )
     steps = _switch_steps(settings)
-    is_reset = settings.optimizer == "reset"
-    if is_reset and settings.warmup_steps >= settings.steps - steps[-1]:
-        raise ValueError(
-            "`warmup_steps` must be fewer than the last stage has with "
-            f"`optimizer='reset'`. Received: warmup_steps={settings.warmup_steps}, "
-            f"steps={settings.steps} after switch_steps={steps}"
-        )
     fit = functools.partial(
         tfeff.training.train_by_stacking,
         num_layers=num_layers,
         switch_steps=steps,
-        make_optimizer=functools.partial(pretraining_optimizer, settings)
-        if is_reset
-        else None,
+        optimizer=settings.optimizer,
     )
     return run_pretraining(
         settings, lambda: make_model(settings, num_layers=first), fit, callbacks

@@ -6,6 +6,7 @@ import numpy as np
 from tfeff.compat import (
     is_functional,
     is_seed_state,
+    rate_of,
     slots,
     sublayers,
     trained_variables,
@@ -15,9 +16,10 @@ from tfeff.encoders.layer_states import FROZEN, layer_states
 from tfeff.training.loss_scale import unscaled
 from tfeff.training.model import DistributedModel
 from tfeff.training.optimizers import AdamW
+from tfeff.training.schedules import ResumedSchedule
 from tfeff.utils.checks import check_choice
 
-_OPTIMIZERS = ("copy", "reset")
+OPTIMIZERS = ("copy", "reset")
 # A large odd stride, so that derived seeds do not collide.
 _SEED_STEP = 0x9E3779B9
 
@@ -44,7 +46,7 @@ def double_depth(
             It is left as it is. Call in the scope of its strategy.
         optimizer: for a compiled model, `"copy"`: the moments of block `i` go with it
             to `i + L`, and the number of steps, and with it the rate, goes on;
-            `"reset"`: the same optimizer, as new, its schedule from the start; or
+            `"reset"`: the same optimizer with new moments, whose rate goes on, too; or
             another optimizer.
 
     Returns:
@@ -76,7 +78,7 @@ def double_depth(
                 "`optimizer` must be 'copy', 'reset' or a Keras optimizer. "
                 f"Received: optimizer={optimizer!r}"
             )
-        check_choice("optimizer", optimizer, _OPTIMIZERS)
+        check_choice("optimizer", optimizer, OPTIMIZERS)
     grown = type(model).from_config(_deeper(model.get_config()))
     sources = _copy_weights(model, encoders, grown, _encoders(grown))
     if getattr(model, "compiled", False):
@@ -90,6 +92,8 @@ def double_depth(
             _copy_optimizer(model.optimizer, grown.optimizer, sources)
         old = unscaled(model.optimizer if isinstance(optimizer, str) else optimizer)
         new = unscaled(grown.optimizer)
+        if optimizer == "reset":
+            _resume_schedule(old, new)
         if isinstance(new, AdamW):
             new.exclude_copies(old, model.trainable_variables, sources)
     return grown
@@ -190,6 +194,18 @@ def _copy_optimizer(old, new, sources):
                 slot.assign(old_slots[name][index])
     for source, variable in zip(_others(old, old_slots), _others(new, new_slots)):
         variable.assign(source)
+
+
+def _resume_schedule(old, new):
+    """Gives an optimizer, as new, the rates behind the steps of the old one."""
+    schedule = rate_of(old)
+    if not isinstance(schedule, keras.optimizers.schedules.LearningRateSchedule):
+        return
+    steps = int(keras.ops.convert_to_numpy(old.iterations))
+    if isinstance(schedule, ResumedSchedule):  # Of an earlier growth.
+        steps += schedule.first_step
+        schedule = schedule.schedule
+    new.learning_rate = ResumedSchedule(schedule, steps)
 
 
 def _others(optimizer, slots_by_name):

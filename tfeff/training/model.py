@@ -18,7 +18,7 @@ from tfeff.training.backends import check_steps_per_execution, train_in_parts
 from tfeff.training.loss_scale import LossScaleOptimizer, unscaled
 from tfeff.training.losses import GlobalMean, target_weights
 from tfeff.training.replicas import looped
-from tfeff.training.schedules import LinearWarmupDecay
+from tfeff.training.schedules import LinearWarmupDecay, ResumedSchedule
 from tfeff.utils.checks import check_integer, check_keywords, known_keywords
 from tfeff.utils.types import Config, Tensor
 
@@ -213,9 +213,12 @@ class DistributedModel(
             return
         optimizer = unscaled(self.optimizer)
         schedule = rate_of(optimizer)
+        steps = int(keras.ops.convert_to_numpy(optimizer.iterations))
+        if isinstance(schedule, ResumedSchedule):
+            steps += schedule.first_step
+            schedule = schedule.schedule
         if not isinstance(schedule, LinearWarmupDecay):
             return
-        steps = int(keras.ops.convert_to_numpy(optimizer.iterations))
         if steps >= schedule.total_steps:
             yield (
                 f"The optimizer has taken {steps} steps, and its schedule ends after "

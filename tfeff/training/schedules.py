@@ -59,3 +59,47 @@ class LinearWarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
             "warmup_steps": self.warmup_steps,
             "total_steps": self.total_steps,
         }
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+class ResumedSchedule(keras.optimizers.schedules.LearningRateSchedule):
+    """A schedule that a new optimizer goes on with, from the steps of an earlier one.
+
+        rate(s) = schedule(first_step + s)
+
+    Args:
+        schedule: a learning rate schedule of Keras.
+        first_step: integer, the number of updates that were made before.
+
+    Call arguments:
+        step: number of updates that the new optimizer has made so far.
+
+    Example:
+
+    >>> schedule = ResumedSchedule(LinearWarmupDecay(1.0, 10, 30), first_step=20)
+    >>> [round(float(schedule(step)), 2) for step in (0, 5, 10)]
+    [0.5, 0.25, 0.0]
+    """
+
+    def __init__(
+        self,
+        schedule: keras.optimizers.schedules.LearningRateSchedule,
+        first_step: int,
+    ):
+        self.schedule = schedule
+        self.first_step = check_integer("first_step", first_step, 0)
+        super().__init__()
+
+    def __call__(self, step):
+        return self.schedule(step + self.first_step)
+
+    def get_config(self) -> Config:
+        return {
+            "schedule": keras.saving.serialize_keras_object(self.schedule),
+            "first_step": self.first_step,
+        }
+
+    @classmethod
+    def from_config(cls, config: Config) -> "ResumedSchedule":
+        schedule = keras.saving.deserialize_keras_object(config["schedule"])
+        return cls(schedule, config["first_step"])

@@ -14,7 +14,7 @@ from tfeff.training.checkpoints import (
     latest_checkpoint,
     load_notes,
 )
-from tfeff.training.double_depth import double_depth
+from tfeff.training.double_depth import OPTIMIZERS, double_depth
 from tfeff.training.early_stopping import (
     StopAtPlateau,
     check_patience,
@@ -29,7 +29,7 @@ from tfeff.training.workers import (
     from_chief,
     lost_workers_named,
 )
-from tfeff.utils.checks import check_integer
+from tfeff.utils.checks import check_choice, check_integer
 
 
 @lost_workers_named()
@@ -45,7 +45,7 @@ def train_by_stacking(
     tokens_per_step: int,
     validation_data: Any = None,
     patience: int | None = None,
-    make_optimizer: Callable[[int], keras.optimizers.Optimizer] | None = None,
+    optimizer: str = "copy",
     keep_checkpoints: int = 2,
     keep_steps: Sequence[int] = (),
     callbacks: Sequence[keras.callbacks.Callback] = (),
@@ -75,8 +75,9 @@ def train_by_stacking(
         patience: integer, validations in a row without a new lowest `val_loss` of
             the stage, after which the model grows before its `switch_steps`; `None`
             disables this.
-        make_optimizer: gives the optimizer of a grown model from the number of steps
-            that are left; `None` copies the old one's state along with the layers.
+        optimizer: string, as for `double_depth`: `"copy"` for the moments of each layer
+            in both of its copies, `"reset"` for new ones, as the paper has it; the
+            schedule of the rate goes on through all stages.
         keep_checkpoints: integer, as for `RunDirectory.fit`.
         keep_steps: integers, as for `RunDirectory.fit`; of a step at which the model
             grows, the grown model is kept.
@@ -91,9 +92,9 @@ def train_by_stacking(
         TypeError: if a number is not an integer.
         ValueError: if the steps do not fit each other or those trained so far,
             `patience` comes without validation data, also of earlier epochs of the
-            stage, the first model has not `L / 2^k` blocks, an optimizer of a model
-            that is to grow keeps moving averages of weights (`use_ema`), or a callback
-            puts back earlier weights, as `KeepBest` does.
+            stage, the first model has not `L / 2^k` blocks, `optimizer` is another
+            string, that of a model that is to grow keeps moving averages of weights
+            (`use_ema`), or a callback puts back earlier weights, as `KeepBest` does.
 
     Example: `tfeff.recipes.stack` is one.
 
@@ -106,6 +107,7 @@ def train_by_stacking(
     _check_steps(switch_steps, total_steps, steps_per_epoch)
     keep_steps = check_kept_steps(keep_steps, steps_per_epoch, total_steps)
     patience = check_patience(patience, validation_data)
+    check_choice("optimizer", optimizer, OPTIMIZERS)
     check_leaves_weights(callbacks)
     checkpoints = run.path("checkpoints")
     checkpoint, step = agree_on_checkpoint(run)
@@ -147,11 +149,6 @@ def train_by_stacking(
                 return model
             step = from_chief(lambda: latest_checkpoint(checkpoints)[1])
         if left:
-            optimizer: Any = "copy"
-            if make_optimizer is not None:
-                optimizer = make_optimizer(total_steps - step)
-                if left > 1:
-                    check_no_averages("make_optimizer", optimizer)
             model = double_depth(model, optimizer)
             saver = Checkpoints(
                 checkpoints,

@@ -69,7 +69,7 @@ CLASSES = {
     ],
     "tfeff.training.model": ["FunctionalModel"],
     "tfeff.training.optimizers": ["AdamW"],
-    "tfeff.training.schedules": ["LinearWarmupDecay"],
+    "tfeff.training.schedules": ["LinearWarmupDecay", "ResumedSchedule"],
     "tfeff.training.target_metrics": ["SparseAccuracy", "SparseCrossEntropy"],
 }
 
