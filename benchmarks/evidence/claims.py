@@ -227,7 +227,7 @@ CLAIMS = (
         *("order in Figure 1", {"best to worst": "Shatter, Part_Bias, 1H_Sigmoid"}),
         (lower("Part_Bias", "1H_Sigmoid"), lower(SHATTER, "Part_Bias")),
         "The paper calls Shatter and Part_Bias close, and Shatter at least as good "
-        "(Section A.2); here Shatter must be below.",
+        "(Section A.3, on GLUE); here Shatter must be below.",
     ),
     Claim(
         "shatter-and-bert",

@@ -188,7 +188,7 @@ TEXTS = {
     },
 }
 QUESTIONS = {
-    ("shatter_finetune_squad", "SQuAD1.1"): SHATTER_TASK,
+    ("shatter_finetune_squad", "SQuAD1.1"): SHATTER_TASK | dict(sequence_length=None),
     ("huang_finetune_squad", "SQuAD1.1"): dict(sequence_length=512),
     ("huang_large_finetune_squad", "SQuAD1.1"): dict(
         swap_positions="huang4",

@@ -161,6 +161,7 @@ def _pretraining():
     ):
         add(f"{model}_base", f"{model}_base", source, **shatter, **base)
     permuted = shatter | base | {"objective": "permutation_lm"}
+    del permuted["mask_rate"]  # Of masked language modelling.
     add("xlnet_base", "xlnet_base", source, **permuted)
 
     source = f"{_HUANG}, section 4"
@@ -307,7 +308,7 @@ def _finetuning():
             "shatter_finetune_squad",
             "answer",
             f"{_SHATTER}, section 5.2, table 3",
-            shatter,
+            {**shatter, "sequence_length": None},  # As pretrained: "256-l", "512-l".
             {squad1: {}},
         ),
         Configuration(
