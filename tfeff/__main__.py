@@ -12,14 +12,21 @@ from tfeff.utils.native_messages import set_log_level
 def main() -> int:
     """Runs the command of the process's command line; returns its exit status."""
     end_with_a_line()  # Before what takes long to import.
+    # Those that are closed: what is opened next would get their numbers.
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
     set_log_level()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # Terminals lack some characters.
     try:
         status = run_command()
         sys.stdout.flush()
-    except BrokenPipeError:  # The reader of the output, such as `head`, has ended.
+    except OSError as error:
+        # The reader of the output, such as `head`, has ended, or a disk is full.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            print(f"error: {error}, while writing the output", file=sys.stderr)
         return 1
     return status
 

@@ -282,3 +282,29 @@ def test_help_of_settings():
     assert "  --exact, --noexact\n" in text
     assert "  --sizes=N,N,...\n      How large. Default: 16,32." in text
     assert "  --override=NAME=VALUE\n" in text
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+@pytest.mark.parametrize("command", ["--version", "configs"])
+def test_closed_streams_are_no_error(command, closed):
+    shell = f"{shlex.quote(sys.executable)} -m tfeff {command} {closed}"
+    result = subprocess.run(shell, shell=True, capture_output=True, text=True)
+    assert result.returncode == 0 and not result.stderr
+    assert bool(result.stdout) == (closed == "2>&-")
+
+
+def test_a_full_disk_behind_the_output_takes_a_line():
+    shell = f"{shlex.quote(sys.executable)} -m tfeff --version > /dev/full"
+    result = subprocess.run(shell, shell=True, capture_output=True, text=True)
+    assert result.returncode == 1
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("error: ") and "No space left on device" in line
+
+
+def test_an_error_of_the_system_about_a_file_takes_one_line(monkeypatch, capsys):
+    def refused(_):
+        os.makedirs("/proc/none/of/these")
+
+    monkeypatch.setattr("tfeff.command.presets.print_presets", refused)
+    status, _, error = output(capsys, "presets")
+    assert status == 1 and error.startswith("error: ") and "/proc/none" in error

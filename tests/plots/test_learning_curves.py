@@ -123,3 +123,11 @@ def test_arguments_of_another_type(tmp_path):
     for files in (5, [5]):
         with pytest.raises(TypeError, match="`metrics` must be a"):
             plots.learning_curves({"a": files}, tmp_path / "curves.png")
+
+
+@pytest.mark.parametrize("label", ["a$$b", "cost$^$", "run$x_$y"])
+def test_dollars_are_no_formulas(tmp_path, label):
+    table = tmp_path / "metrics.csv"
+    table.write_text("step,loss\n1,3.5\n2,2.5\n")
+    plots.learning_curves({label: table}, tmp_path / "curves.png")
+    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")

@@ -400,3 +400,10 @@ def test_runs_at_urls(tmp_path, monkeypatch):
     assert one == {"shatter": {"RTE": here["shatter"]["RTE"]}}
     with pytest.raises(ValueError, match=r"`.*` must exist.*store://bucket/none-\*"):
         report(ReportSettings(runs=("store://bucket/none-*",)))
+
+
+def test_a_folder_with_brackets_is_no_glob(tmp_path):
+    write_texts(tmp_path / "rte[1]", "RTE", dev_accuracy=0.9)
+    write_texts(tmp_path / "rte1", "RTE", dev_accuracy=0.5)
+    (row,) = report(ReportSettings(runs=(str(tmp_path / "rte[1]"),))).values()
+    assert list(row.values()) == [{"dev_accuracy": 0.9}]

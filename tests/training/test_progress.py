@@ -1,5 +1,7 @@
 """The line that tells how a training is doing: its speed and the time left."""
 
+import contextlib
+import os
 import re
 import time
 
@@ -57,3 +59,32 @@ def test_a_terminal_has_a_bar(clock, capsys, monkeypatch):
     fifth = 8 * "━"
     assert f"step 4/20 loss 2.5000 20 tokens/s 0:32 left {fifth}" in told
     assert told.endswith("\x1b[?25h")  # The cursor is shown again.
+
+
+@pytest.mark.parametrize("kind", ["pipe without a reader", "full disk"])
+def test_a_line_that_nobody_can_read_ends_nothing(kind, clock, capsys, monkeypatch):
+    if kind == "full disk":
+        stream = open("/dev/full", "w", encoding="utf-8")  # noqa: SIM115
+    else:
+        read, write = os.pipe()
+        os.close(read)
+        stream = os.fdopen(write, "w")
+    monkeypatch.setattr("sys.stderr", stream)
+    progress = TrainingProgress(20, steps_per_epoch=4, tokens_per_step=40)
+    progress.on_train_begin()
+    run_epoch(progress, clock, 0, seconds=2.0)
+    run_epoch(progress, clock, 1, seconds=2.0)
+    progress.on_train_end()
+    print("standard output is still there")
+    assert "still there" in capsys.readouterr().out
+    with contextlib.suppress(OSError):
+        stream.close()
+
+
+def test_lines_do_not_wrap(clock, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "9")
+    progress = TrainingProgress(20, steps_per_epoch=4, tokens_per_step=40)
+    progress.on_train_begin()
+    run_epoch(progress, clock, 0, seconds=2.0)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == "step 4/20 loss 2.5000 20 tokens/s 0:32 left"

@@ -12,13 +12,16 @@ from pathlib import Path
 import pytest
 import tensorflow as tf
 
+from tfeff.storage.arguments import check_replaceable
 from tfeff.training import RunDirectory
 from tfeff.utils import files
 from tfeff.utils.digests import check_digests, write_digests
 from tfeff.utils.files import (
     atomic_file,
     atomic_folder,
+    check_model_path,
     make_folder,
+    matches,
     numbers,
     remove_partial,
     write_numbered,
@@ -436,3 +439,64 @@ def test_the_digests_of_a_folder_are_of_linked_folders_too(tmp_path):
     (tmp_path / "elsewhere" / "weights").write_text("two")
     with pytest.raises(ValueError, match="link/weights"):
         check_digests(str(tmp_path / "folder"))
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "link to a pipe"])
+def test_what_is_no_file_is_not_replaced_by_one(kind, tmp_path):
+    path = tmp_path / "output"
+    if kind == "folder":
+        path.mkdir()
+    else:
+        os.mkfifo(tmp_path / "pipe")
+        path.symlink_to(tmp_path / "pipe")
+        path = tmp_path / "pipe" if kind == "pipe" else path
+    before = path.lstat().st_mode
+    with pytest.raises(OSError, match="it is a") as found:
+        files.write_text(path, "text")
+    assert found.value.filename == str(path)
+    assert path.lstat().st_mode == before
+    assert not [name for name in os.listdir(tmp_path) if name.startswith(".")]
+    with pytest.raises(ValueError, match="`output` must be a file that can be written"):
+        check_replaceable("output", str(path))
+
+
+@pytest.mark.parametrize("step", ["folder", "lock"])
+def test_no_room_for_the_partial_folder_names_the_path(step, tmp_path, monkeypatch):
+    """As where a quota of files is used up."""
+
+    def refused(*args, **kwargs):
+        name = str(tmp_path / ".partial-abcdefgh")
+        raise OSError(errno.EDQUOT, "Disk quota exceeded", name)
+
+    name = "tempfile.mkdtemp" if step == "folder" else "tfeff.utils.files.fcntl.flock"
+    monkeypatch.setattr(name, refused)
+    with pytest.raises(OSError, match=r"while writing .*/output") as found:
+        files.write_text(tmp_path / "output", "text")
+    assert found.value.errno == errno.EDQUOT
+    assert not os.listdir(tmp_path)
+
+
+def test_a_path_comes_before_a_glob(tmp_path):
+    for name in ("rate[1]", "rate1", "rate2"):
+        (tmp_path / name).touch()
+    assert matches(str(tmp_path / "rate[1]")) == [str(tmp_path / "rate[1]")]
+    expected = [str(tmp_path / name) for name in ("rate1", "rate2")]
+    assert matches(str(tmp_path / "rate[12]")) == expected
+    assert matches(str(tmp_path / "none*")) == []
+
+
+@pytest.mark.parametrize("name", ["a[1]", "a\\b"])
+def test_paths_of_which_tensorflow_reads_no_model(name, tmp_path):
+    """It reads the variables of others: the test fails once it reads these."""
+    model = tf.Module()
+    model.weight = tf.Variable([1.0])
+    path = str(tmp_path / name / "x")
+    tf.saved_model.save(model, path)
+    with pytest.raises((OSError, tf.errors.OpError)):
+        tf.saved_model.load(path)
+    with pytest.raises(ValueError, match="`path` must have no"):
+        check_model_path("path", path)
+    other = str(tmp_path / "b]*?{1} %$")
+    check_model_path("path", other)
+    tf.saved_model.save(model, other)
+    assert tf.saved_model.load(other).weight.numpy().tolist() == [1.0]

@@ -51,3 +51,12 @@ def test_imports_change_no_handler():
         "assert before == after, after"
     )
     assert result.returncode == 0, result.stderr
+
+
+def test_a_signal_ends_the_process_where_nobody_reads_its_line():
+    """Ctrl-C ends `tee`, too."""
+    code = "end_with_a_line()\nread, write = os.pipe()\nos.close(read)\n"
+    code += "os.dup2(write, 2)\nsignal.raise_signal(signal.SIGTERM)"
+    assert run(code).returncode == 143
+    code = "end_with_a_line()\nos.close(2)\nsignal.raise_signal(signal.SIGTERM)"
+    assert run(code).returncode == 143

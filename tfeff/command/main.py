@@ -146,7 +146,9 @@ def _load(name):
 
 
 def _is_ours(error):
-    """Whether the error was raised by this library, not below it."""
+    """Whether an error was raised by this library, or is the system's about a file."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return True
     *_, frame = traceback.walk_tb(error.__traceback__)
     file = Path(frame[0].f_code.co_filename)
     return Path(tfeff.__file__).parent in file.parents

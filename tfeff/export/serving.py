@@ -15,7 +15,13 @@ from tfeff.storage.fetching import is_published
 from tfeff.storage.publishing import claimed
 from tfeff.utils.checks import check_path, is_url
 from tfeff.utils.digests import write_digests
-from tfeff.utils.files import check_utf8, exists, new_path, write_numbered
+from tfeff.utils.files import (
+    check_model_path,
+    check_utf8,
+    exists,
+    new_path,
+    write_numbered,
+)
 
 
 @paths(path=WRITE)
@@ -175,6 +181,7 @@ def save_for_serving(
     label = served.signatures["classify"](text)["label"]
     ```
     """
+    check_model_path("path", check_path("path", path))
     archive = make_archive(
         model, tokenizer, sequence_length=sequence_length, encoder=encoder, **options
     )
@@ -227,6 +234,7 @@ def save_version(
     else:
         path = check_path("path", path)
         check_utf8("path", path)
+        check_model_path("path", path)
         is_file = exists("path", path) and not os.path.isdir(path)
     found = [] if is_file else versions(path)
     if is_file or found == [path]:

@@ -16,6 +16,8 @@ def figure_axes(
 ) -> Iterator[list]:
     """Gives the axes of a figure, which becomes a PNG file at the end.
 
+    A `$` in a text is one, and begins no formula.
+
     Args:
         path: the file, replaced if it is there.
         panels: integer, number of axes, at most four in a row.
@@ -28,6 +30,7 @@ def figure_axes(
     """
     path = check_figure_path(path)
     try:
+        import matplotlib
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError(
@@ -35,15 +38,16 @@ def figure_axes(
         ) from error
     columns = min(panels, 4)
     rows = math.ceil(panels / columns)
-    figure = Figure(
-        figsize=(columns * size[0], rows * size[1]), layout="constrained", dpi=150
-    )
-    axes = figure.subplots(rows, columns, squeeze=False).ravel()
-    for unused in axes[panels:]:
-        unused.remove()
-    yield list(axes[:panels])
-    with atomic_file(path) as unfinished:
-        figure.savefig(unfinished, format="png")
+    with matplotlib.rc_context({"text.parse_math": False}):
+        figure = Figure(
+            figsize=(columns * size[0], rows * size[1]), layout="constrained", dpi=150
+        )
+        axes = figure.subplots(rows, columns, squeeze=False).ravel()
+        for unused in axes[panels:]:
+            unused.remove()
+        yield list(axes[:panels])
+        with atomic_file(path) as unfinished:
+            figure.savefig(unfinished, format="png")
 
 
 def legend_beside(axes) -> None:

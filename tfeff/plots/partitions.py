@@ -99,8 +99,8 @@ def partition_functions(
             axes.set(
                 title=f"layer {index}",
                 xlabel="relative position (tokens)",
-                ylabel="$f_h$",
             )
+            axes.set_ylabel("$f_h$", parse_math=True)
 
 
 def _draw_labelled(axes, positions, function, label):
@@ -116,4 +116,5 @@ def _draw_labelled(axes, positions, function, label):
         fontsize="small",
         ha="center",
         va="bottom",
+        parse_math=True,
     )

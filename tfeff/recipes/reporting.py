@@ -18,7 +18,7 @@ from tfeff.storage.arguments import READ_RESULTS, REPLACE, check_replaceable, pa
 from tfeff.storage.fetching import matching_folders
 from tfeff.training.grid import worst_if_nan
 from tfeff.utils.checks import is_url
-from tfeff.utils.files import write_text
+from tfeff.utils.files import matches, write_text
 from tfeff.utils.json_files import read_object
 
 # In the order of the papers' columns.
@@ -164,7 +164,7 @@ def _runs(patterns):
         for folder in (
             matching_folders("runs", pattern)
             if is_url(pattern)
-            else sorted(glob.glob(pattern)) or [pattern]
+            else matches(pattern) or [pattern]
         ):
             try:
                 found[folder.rstrip("/")] = _read(folder)

@@ -21,7 +21,8 @@ from tfeff.training.grid import score_text
 from tfeff.training.held_signals import HeldSignals
 from tfeff.training.workers import several_workers
 from tfeff.utils.backend import check_tensorflow
-from tfeff.utils.files import atomic_file
+from tfeff.utils.checks import is_url
+from tfeff.utils.files import atomic_file, check_model_path
 from tfeff.utils.json_files import read_object
 from tfeff.utils.naming import named_as
 
@@ -38,6 +39,8 @@ def open_run(
         settings: they have `run_dir`.
         strategy: that of the training, if it may have several workers.
     """
+    if not is_url(settings.run_dir):
+        check_model_path("run_dir", settings.run_dir)  # It gets an export.
     strategy = strategy or tf.distribute.get_strategy()
     with contextlib.ExitStack() as stack:
         # A signal between making and entering it would leave it locked.

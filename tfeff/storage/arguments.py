@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import errno
 import functools
 import inspect
 import os
@@ -18,7 +17,7 @@ from tfeff.storage.place import Place
 from tfeff.storage.publishing import check_new, check_publishable, publish_folder
 from tfeff.storage.staging import staged, staging_dir
 from tfeff.utils.checks import check_path, is_url
-from tfeff.utils.files import temporary_folder
+from tfeff.utils.files import check_regular, temporary_folder
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -101,8 +100,7 @@ def check_replaceable(name: str, value: str) -> None:
         return
     path = os.path.abspath(local_of(value) or check_path(name, value))
     try:
-        if os.path.isdir(path):
-            raise IsADirectoryError(errno.EISDIR, "it is a folder")
+        check_regular(path)
         tempfile.TemporaryFile(dir=os.path.dirname(path)).close()
     except OSError as error:
         raise ValueError(

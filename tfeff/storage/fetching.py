@@ -121,9 +121,12 @@ def matching_folders(name: str, pattern: str) -> list[str]:
 
     Args:
         name: the argument, for errors.
-        pattern: the glob; a URL without one stands for itself, if nothing is there.
+        pattern: the glob; a URL that something has, or nothing matches, is itself.
     """
-    found = Place(name, f"{pattern.rstrip('/')}/{NAME}").glob()
+    place = Place(name, f"{pattern.rstrip('/')}/{NAME}")
+    if place.is_file():
+        return [pattern]
+    found = place.glob()
     return [url.rpartition("/")[0] for url in found] or [pattern]
 
 

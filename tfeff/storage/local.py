@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tfeff.storage.fetching import fetch_folder, fresh_folder, is_uploaded
-from tfeff.utils.checks import is_url
+from tfeff.utils.checks import check_path, is_url
 
 
-def fetch(url: str) -> str:
+def fetch(url: str | os.PathLike) -> str:
     """Downloads a file or a folder, and returns the path of the local copy.
 
     A folder that tfeff has published has a `tfeff-manifest.json`: the copy's files are
@@ -27,6 +27,7 @@ def fetch(url: str) -> str:
         not be changed.
 
     Raises:
+        TypeError: if `url` is neither.
         ValueError: if there is nothing at the URL, its upload has not ended, or a file
             is damaged; if the scheme's library, or credentials, are missing.
         OSError: if it cannot be read.
@@ -66,7 +67,7 @@ def current_folder(name: str, value: Any) -> Iterator[str]:
 def _own_path(name, value):
     """The path of what is read where it is; None of what is fetched."""
     if not is_url(value):
-        return os.fspath(value)
+        return check_path(name, value)
     # What was uploaded to a local folder need not have its files by their names.
     local = local_of(value)
     return None if local is None or is_uploaded(name, value) else local

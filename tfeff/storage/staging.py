@@ -8,10 +8,19 @@ def staging_dir() -> str:
     """The folder of all copies: `TFEFF_CACHE`, or `tfeff` in the user's cache folder.
 
     What is in it may be deleted while no process of tfeff is at work.
+
+    Raises:
+        ValueError: if the user has no home, and `TFEFF_CACHE` is not set.
     """
     given = os.environ.get("TFEFF_CACHE")
     user = os.environ.get("XDG_CACHE_HOME") or os.path.join("~", ".cache")
-    return os.path.abspath(os.path.expanduser(given or os.path.join(user, "tfeff")))
+    path = os.path.expanduser(given or os.path.join(user, "tfeff"))
+    if path.startswith("~"):
+        raise ValueError(
+            "The environment variable TFEFF_CACHE must name a folder for copies of "
+            f"remote files where the user has no home. Received: {given or 'none'}"
+        )
+    return os.path.abspath(path)
 
 
 def staged(kind: str, url: str, *parts: str) -> str:

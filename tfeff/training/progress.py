@@ -4,11 +4,10 @@ import time
 from typing import Any
 
 import keras
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from tfeff.utils.checks import check_integer
-from tfeff.utils.progress import live_bar
+from tfeff.utils.progress import ErrorConsole, live_bar
 
 
 class TrainingProgress(keras.callbacks.Callback):
@@ -49,11 +48,11 @@ class TrainingProgress(keras.callbacks.Callback):
         self._bar: Progress | None = None
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        console = Console(stderr=True)
-        self._print = console.print
+        self._console = ErrorConsole()
         self._seconds = 0.0
         self._steps = 0
-        self._bar = live_bar(console, TextColumn("{task.description}"), BarColumn())
+        columns = TextColumn("{task.description}"), BarColumn()
+        self._bar = live_bar(self._console, *columns)
         if self._bar is not None:
             self._task = self._bar.add_task("compiling", total=self._total)
 
@@ -79,7 +78,7 @@ class TrainingProgress(keras.callbacks.Callback):
             )
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        self._print(self._line(self._done, logs), highlight=False)
+        self._console.tell(self._line(self._done, logs))
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         self.close()

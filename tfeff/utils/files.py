@@ -9,6 +9,7 @@ of such a name without the file of a lock is somebody else's, and stays.
 import contextlib
 import errno
 import fcntl
+import glob
 import os
 import re
 import shutil
@@ -77,6 +78,16 @@ def exists(name: str, path: str) -> bool:
     return True
 
 
+def matches(pattern: str) -> list[str]:
+    """The path itself where something has it, else the paths that it matches as a glob.
+
+    Names of files may have the characters of globs, such as `runs/rate[1e-4]`.
+    """
+    if os.path.lexists(pattern):
+        return [pattern]
+    return sorted(glob.glob(pattern, recursive=True))
+
+
 def check_utf8(name: str, path: str) -> None:
     """Raises unless a path is UTF-8: TensorFlow takes no others."""
     try:
@@ -85,6 +96,19 @@ def check_utf8(name: str, path: str) -> None:
         raise ValueError(
             f"`{name}` must be UTF-8. Received: {name}={path!r}"
         ) from error
+
+
+def check_model_path(name: str, path: str) -> None:
+    """Raises where TensorFlow could not read SavedModels and checkpoints.
+
+    It takes the path of their variables for a pattern, in which `[` and a backslash do
+    not stand for themselves.
+    """
+    if not {"[", "\\"}.isdisjoint(path):
+        raise ValueError(
+            f"`{name}` must have no '[' and no backslash: TensorFlow reads no "
+            f"SavedModel or checkpoint of such a path. Received: {name}={path!r}"
+        )
 
 
 def make_folder(name: str, path: str) -> list[str]:
@@ -288,14 +312,25 @@ def atomic_file(path: str | os.PathLike) -> Iterator[str]:
         path: the file to write; an existing file is replaced.
 
     Raises:
-        OSError: if writing fails, for example on a full disk; it names `path`.
+        OSError: if `path` is something other than a file, such as a device, or writing
+            fails, for example on a full disk; it names `path`.
     """
     path = os.path.abspath(os.fspath(path))
+    check_regular(path)
     with _partial(path) as unfinished:
         yield unfinished
         _sync(unfinished)
         os.replace(unfinished, path)
         _sync(os.path.dirname(path))
+
+
+def check_regular(path: str) -> None:
+    """Raises an OSError where something other than a file would be replaced by one."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        is_folder = os.path.isdir(path)
+        number = errno.EISDIR if is_folder else errno.EINVAL
+        what = "a folder" if is_folder else "a device, a pipe or a socket"
+        raise OSError(number, f"it is {what}", path)
 
 
 def write_text(path: str | os.PathLike, text: str, **open_options: Any) -> None:
@@ -378,21 +413,24 @@ def remove_partial(directory: str) -> None:
 def _partial(path):
     """A path with the file name of `path`, in a new locked folder beside it."""
     parent, name = os.path.split(os.path.abspath(path))
-    # It has the same parent, so that the last step is one rename.
-    with temporary_folder(parent) as temporary:
-        try:
+    try:
+        # It has the same parent, so that the last step is one rename.
+        with temporary_folder(parent) as temporary:
             yield os.path.join(temporary, name)
-        except Exception as error:
-            found = _failure(error, temporary)
-            if found is None:
-                raise
-            number, reason = found
-            given = [] if number is None else [number]
-            raise OSError(*given, f"{reason}, while writing {path}") from error
+    except Exception as error:
+        found = _failure(error, os.path.join(parent, PARTIAL))
+        if found is None:
+            raise
+        number, reason = found
+        given = [] if number is None else [number]
+        raise OSError(*given, f"{reason}, while writing {path}") from error
 
 
 def _failure(error, temporary):
-    """The number and reason of a system's error in writing; None of other errors."""
+    """The number and reason of a system's error in writing; None of other errors.
+
+    `temporary` is what the names of folders for unfinished files begin with.
+    """
     if isinstance(error, OSError):
         # On a full disk, h5py and `write` name no file, `open` the partial one.
         named = os.fspath(error.filename or temporary)
@@ -408,7 +446,7 @@ def _failure(error, temporary):
     # TensorFlow's have the file and the reason, as "FILE; No space left on device". Its
     # converters write to the system's folder for temporary files, too.
     for folder in (temporary, tempfile.gettempdir()):
-        found = re.search(rf"{re.escape(folder)}/[^;]*; ([^\[\n]+)", str(error))
+        found = re.search(rf"{re.escape(folder)}[^;]*; ([^\[\n]+)", str(error))
         number = found and _NUMBERS.get(found[1].strip())
         # A file of the other folder, or one that is missing, may be one that is read.
         if folder != temporary and number in _FULL:
@@ -421,7 +459,11 @@ def _failure(error, temporary):
 def _locked_folder(parent):
     while True:
         folder = tempfile.mkdtemp(prefix=PARTIAL, dir=parent)
-        lock = _lock(folder, os.O_CREAT)
+        try:
+            lock = _lock(folder, os.O_CREAT)
+        except OSError:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
         # Before it was locked, another process may have taken it for dead and removed
         # it.
         if lock is not None and os.path.exists(folder):

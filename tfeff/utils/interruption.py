@@ -4,6 +4,7 @@ The exit status is the shell's: 130 after Ctrl-C, 143 after SIGTERM. A second si
 ends it at once.
 """
 
+import contextlib
 import os
 import signal
 
@@ -29,5 +30,6 @@ def _end(number, _):
     name = signal.Signals(number).name
     advice = "To go on with a run, start it again with the same flags."
     text = f"Ended by {name}. {advice}\n"
-    os.write(2, text.encode())
+    with contextlib.suppress(OSError):  # Ctrl-C ends `tee`, too.
+        os.write(2, text.encode())
     raise SystemExit(128 + number)

@@ -1,5 +1,6 @@
 """Progress of a long job: a bar on a terminal, plain lines elsewhere."""
 
+import contextlib
 import time
 
 from rich.console import Console
@@ -14,6 +15,25 @@ from rich.progress import (
 )
 
 _SECONDS_BETWEEN_LINES = 10.0
+
+
+class ErrorConsole(Console):
+    """Standard error, where a line that nobody can read any more is left out.
+
+    A job must not end, and lose what it has not saved yet, because `tee` has ended or
+    a disk is full.
+    """
+
+    def __init__(self):
+        super().__init__(stderr=True)
+
+    def on_broken_pipe(self) -> None:
+        """Nothing: Rich would end the process, and close standard output."""
+
+    def tell(self, text: str) -> None:
+        """Prints a line as it is, however wide it is."""
+        with contextlib.suppress(OSError):
+            self.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 def live_bar(console: Console, *columns: ProgressColumn) -> Progress | None:
@@ -39,7 +59,7 @@ class ProgressReport:
         self._label, self._unit, self._total = label, unit, total
         self._enabled = enabled
         self._count = 0
-        self._console = Console(stderr=True)
+        self._console = ErrorConsole()
         self._bar: Progress | None = None
 
     def __enter__(self) -> "ProgressReport":
@@ -77,8 +97,7 @@ class ProgressReport:
             return
         self._last = time.monotonic()
         total = "" if self._total is None else f" of {self._total:,}"
-        self._console.print(
+        self._console.tell(
             f"{self._label}: {self._count:,}{total} {self._unit}, "
-            f"{self._last - self._start:.0f} s",
-            highlight=False,
+            f"{self._last - self._start:.0f} s"
         )

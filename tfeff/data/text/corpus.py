@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from tfeff.storage.streams import matching_urls, open_stream
 from tfeff.utils.checks import check_ordered, check_path, is_url
+from tfeff.utils.files import matches
 
 
 class Part(NamedTuple):
@@ -112,11 +113,11 @@ def _match(pattern: str | os.PathLike) -> list[str]:
     if is_url(pattern):
         return matching_urls(str(pattern))
     pattern = check_path("patterns", pattern)
-    found = [pattern] if os.path.exists(pattern) else glob.glob(pattern, recursive=True)
-    files = sorted(path for path in found if os.path.isfile(path))
+    files = [path for path in matches(pattern) if os.path.isfile(path)]
     if not files:
         what = f"which matches none (relative to {os.getcwd()})"
         if os.path.isdir(pattern):
-            what = f"a folder: its files are {os.path.join(pattern, '*')!r}"
+            inside = os.path.join(glob.escape(pattern), "*")
+            what = f"a folder: its files are {inside!r}"
         raise ValueError(f"`patterns` must match files. Received: {pattern!r}, {what}")
     return files
