@@ -1,5 +1,6 @@
 """What cannot be converted is refused by name, and nothing is written."""
 
+import json
 import os
 import shutil
 import sys
@@ -278,6 +279,12 @@ def test_pickles_are_refused_unread(file, tmp_path):
     (source / "model.safetensors").rename(source / file)
     with pytest.raises(ValueError, match=f"{file}.*pickles.*safe_serialization=True"):
         load(source)
+    config = json.loads((source / "config.json").read_text())
+    config["model_type"] = "deberta-v2"
+    (source / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ValueError, match="model_type='deberta-v2'.*not support") as no:
+        load(source)
+    assert "safe_serialization" not in str(no.value)
 
 
 @pytest.mark.parametrize("file", ["tf_model.h5", "notes.txt"])
@@ -290,8 +297,10 @@ def test_folders_without_a_checkpoint(file, tmp_path):
 
 def test_a_folder_from_the_hub_without_a_checkpoint(monkeypatch, tmp_path):
     hub(monkeypatch, lambda name, allow_patterns: str(tmp_path))
-    with pytest.raises(ValueError, match=r"with neither\. Pickles.*from the hub$"):
-        load("someone/some-bert")
+    message = r"with neither\. Pickles.*from the hub\. If.*safe_serialization=True"
+    for name in ("someone/some-bert", "hf://someone/some-bert"):
+        with pytest.raises(ValueError, match=message):
+            load(name)
 
 
 def test_a_preset_is_no_source(preset, tmp_path):

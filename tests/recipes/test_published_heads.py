@@ -1,5 +1,6 @@
 """Training that starts from a converted checkpoint, with the published heads."""
 
+import dataclasses
 import shutil
 
 import numpy as np
@@ -9,8 +10,8 @@ import tfeff
 from tests.convert.conversions import GOLDENS as ENCODERS
 from tests.convert.conversions import HEAD_GOLDENS
 from tfeff.recipes import FinetuneSettings, PretrainSettings
-from tfeff.recipes.finetuning import make_model, pretrained_pooler
-from tfeff.recipes.heads import read_pooler
+from tfeff.recipes.finetuning import make_model, pretrained_heads
+from tfeff.recipes.heads import read_pooler, read_task_heads
 from tfeff.recipes.pretraining_model import make_model as make_objective
 
 
@@ -67,9 +68,9 @@ def test_fine_tuning_begins_with_the_published_pooler(preset):
         )
 
     sst2 = tfeff.datasets.get("SST-2")
-    pooler = pretrained_pooler(settings(), sst2)
+    begun = pretrained_heads(settings(), sst2, {})
     encoder, tokenizer = tfeff.tasks.load_pretrained(preset)
-    model = make_model(examples(("no", "yes")), encoder, "cls", 0.1, pooler)
+    model = make_model(examples(("no", "yes")), encoder, "cls", 0.1, begun)
     published, _ = tfeff.tasks.load_objective(preset, "next_sentence")
     for one, other in zip(
         model.get_layer("pooler").weights,
@@ -78,11 +79,12 @@ def test_fine_tuning_begins_with_the_published_pooler(preset):
     ):
         np.testing.assert_array_equal(one, other)
     assert model.label_names == ("no", "yes")
-    assert pretrained_pooler(settings(pooling="layerwise"), sst2) is None
-    assert pretrained_pooler(settings(pretrained_steps=(3,)), sst2) is None
+    assert pretrained_heads(settings(pooling="layerwise"), sst2, {}) == {}
+    assert pretrained_heads(settings(pretrained_steps=(3,)), sst2, {}) == {}
     assert read_pooler(f"{preset}@3") is None
     other = make_model(examples(("no", "yes")), encoder, "cls", 0.1)
-    assert not np.array_equal(other.get_layer("pooler").kernel, pooler["kernel"])
+    kernel = begun["pooler"]["kernel"]
+    assert not np.array_equal(other.get_layer("pooler").kernel, kernel)
 
 
 def test_poolers_keep_their_activation_and_position(preset, tmp_path):
@@ -92,5 +94,73 @@ def test_poolers_keep_their_activation_and_position(preset, tmp_path):
         tfeff.tasks.save_pretrained(model, tokenizer, tmp_path / pooling)
     assert read_pooler(str(tmp_path / "last")) is None
     pooler = read_pooler(str(tmp_path / "cls"))
-    made = make_model(examples(("no", "yes")), encoder, "cls", 0.1, pooler)
+    made = make_model(examples(("no", "yes")), encoder, "cls", 0.1, {"pooler": pooler})
     assert made.pooler_activation == "gelu"
+
+
+def trained_heads(tmp_path, name, task, **changes):
+    """The heads that fine-tuning begins with; the preset is of the golden `name`."""
+    folder = tmp_path / name
+    source = shutil.copytree(HEAD_GOLDENS / name, folder / "source")
+    shutil.copy(ENCODERS / "bert" / "vocab.txt", source)
+    tfeff.convert.convert(source, folder / "preset")
+    settings = FinetuneSettings(
+        run_dir="run", task="x", data="x", pretrained=str(folder / "preset"), **changes
+    )
+    return settings, pretrained_heads(settings, task, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("bert_classifier", tfeff.data.TextExamples),
+        ("bert_tokens", tfeff.data.TokenExamples),
+    ],
+)
+def test_training_goes_on_with_the_heads_of_the_same_task(name, kind, tmp_path, capsys):
+    published, _ = tfeff.convert.load_task(HEAD_GOLDENS / name)
+    names = tuple(published.label_names)
+    task = tfeff.datasets.Dataset(
+        name="x", reader=len, scorer=len, writer=len, kind=kind, label_names=names
+    )
+    settings, begun = trained_heads(tmp_path, name, task)
+    kept = type(published).__name__
+    line = f"the {kept} of {settings.pretrained} is trained on, with its heads\n"
+    assert capsys.readouterr().out == line
+    assert set(begun) == set(published.heads())
+    encoder, _ = tfeff.tasks.load_pretrained(settings.pretrained)
+    rows = dict(labels=(0,), label_names=names, ids=("a",))
+    if kind is tfeff.data.TokenExamples:
+        rows = kind(words=(("a",),), **rows | dict(labels=((0,),)))
+    else:
+        rows = kind(("a",), None, **rows)
+    model = make_model(rows, encoder, "cls", 0.1, begun)
+    for name, head in published.heads().items():
+        for key, weight in head.weights.items():
+            np.testing.assert_array_equal(model.heads()[name].weights[key], weight)
+
+    other = dataclasses.replace(task, label_names=names[::-1])
+    assert "logits" not in str(list(pretrained_heads(settings, other, {})))
+    assert "whose last layer is not used" in capsys.readouterr().out
+    rated = tfeff.datasets.Dataset(
+        name="x", reader=len, label_names=None, metric_names=("pearson",)
+    )
+    assert "logits" not in str(list(pretrained_heads(settings, rated, {})))
+    assert f"has a {kept} of the labels {names[0]}, " in capsys.readouterr().out
+
+
+def test_questions_go_on_with_the_published_head(tmp_path, capsys):
+    source = shutil.copytree(HEAD_GOLDENS / "bert_questions", tmp_path / "source")
+    shutil.copy(ENCODERS / "bert" / "vocab.txt", source)
+    tfeff.convert.convert(source, tmp_path / "preset")
+    published, _ = tfeff.convert.load_task(HEAD_GOLDENS / "bert_questions")
+    heads = read_task_heads(str(tmp_path / "preset"), tfeff.tasks.SpanQA)
+    (kernel,) = [a for n, a in heads["span_logits"].items() if n.endswith("kernel")]
+    np.testing.assert_array_equal(kernel, published.head.dense.kernel)
+    assert "is trained on, with its heads" in capsys.readouterr().out
+    assert read_task_heads(f"{tmp_path / 'preset'}@3", tfeff.tasks.SpanQA) is None
+
+
+def test_heads_of_pretraining_are_none_of_a_task(preset, capsys):
+    assert read_task_heads(preset, tfeff.tasks.Classifier) is None
+    assert not capsys.readouterr().out

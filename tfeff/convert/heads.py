@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+import warnings
 
 from tfeff.convert.config import Config
 from tfeff.convert.sentence_modules import find_sentence_embedding
@@ -64,6 +65,13 @@ def find_heads(found: Source, encoder: Encoder, must_be_task: bool = False) -> H
     if task is None and errors and must_be_task:
         raise errors[0]
     heads, weights, left_out = {}, [], list(map(str, errors))
+    if task is not None and found.family == "xlnet":
+        warnings.warn(
+            f"XLNet's {type(task).__name__} was trained on rows that end in <sep> "
+            "<cls>. Those of tfeff's features are <cls> … <sep>, of which it computes "
+            "other numbers than the original of its own",
+            stacklevel=1,
+        )
     if task is not None:
         heads = task.heads()
         for name, head in heads.items():

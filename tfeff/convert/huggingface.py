@@ -18,6 +18,7 @@ from tfeff.convert.architectures import (
 )
 from tfeff.convert.head_writing import WrittenHeads, write_heads
 from tfeff.convert.tokenizer_writing import tokenizer_files
+from tfeff.data.text.roberta_tokenizer import RobertaTokenizer, with_prefix_space
 from tfeff.data.text.tokenizers import check_tokenizer
 from tfeff.encoders import Encoder
 from tfeff.encoders.adapters import adapted_layers
@@ -122,6 +123,10 @@ def to_huggingface(
     files, tokens = {}, None
     if tokenizer is not None:
         _check_tokenizer(tokenizer, encoder, configuration)
+        words = task is not None and task["class_name"] == "TokenClassifier"
+        if words and isinstance(tokenizer, RobertaTokenizer):
+            # Each word was read with a space before it, a text's first one, too.
+            tokenizer = with_prefix_space(tokenizer, True)
         files = tokenizer_files(tokenizer, _tokenizer_settings(encoder, name))
         tokens = json.loads(files["tokenizer_config.json"])["tokenizer_class"]
         configuration["pad_token_id"] = int(tokenizer.pad_token_id)

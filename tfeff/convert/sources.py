@@ -21,6 +21,7 @@ from tfeff.convert.tf_checkpoint import read_tf_checkpoint
 from tfeff.encoders.encoder import foreign_class
 from tfeff.encoders.preset_files import is_weights_file, preset_folder
 from tfeff.utils.checks import is_hub_name, near_miss
+from tfeff.utils.files import check_model_path
 
 FAMILIES = ARCHITECTURES | {
     "camembert": ARCHITECTURES["roberta"],
@@ -29,6 +30,10 @@ FAMILIES = ARCHITECTURES | {
 _WITH_TOKENS_OF_BERT = ("convbert", "distilbert", "electra")
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".pdparams")
 _OTHERS = (".h5", ".msgpack", ".onnx", ".gguf", ".ot", ".npz")
+_AS_SAFETENSORS = (
+    "If you trust them, load the model in transformers and save it with "
+    "`model.save_pretrained(folder, safe_serialization=True)`"
+)
 MODULES = "modules.json"
 TOKENIZER_FILES = ["*.json", "*vocab.txt", "*merges.txt", "*.model"]
 _FILES = ["*.safetensors", *TOKENIZER_FILES]
@@ -72,7 +77,7 @@ def find(source: str | os.PathLike, generator: bool = False) -> Source:
         raise TypeError(
             f"`source` must be a path or a name. Received: source={source!r}"
         )
-    directory = os.fspath(source)
+    directory = os.fspath(source).removeprefix("hf://")
     if os.path.exists(directory) and not os.path.isdir(directory):
         raise ValueError(
             "`source` must be a folder, or a name on the Hugging Face hub. "
@@ -145,14 +150,18 @@ def sentence_configs(directory: str) -> list[str]:
 
 def _refuse(directory: str, files: Sequence[str], on_hub: bool) -> NoReturn:
     """Raises an error that says why a folder holds no checkpoint that tfeff reads."""
+    if "config.json" in files:
+        # Before advice that takes an hour to follow: whether tfeff has such models.
+        path = os.path.join(directory, "config.json")
+        kind = read_json(path).get("model_type")
+        if kind is not None and kind not in FAMILIES:
+            Config.read(path).only("model_type", *FAMILIES)
     pickles = [name for name in files if name.endswith(_PICKLES)]
     if pickles:
         raise ValueError(
             "`source` must hold safetensors or a TensorFlow checkpoint. Received: "
             f"{directory!r} with {pickles}. These are pickles, which can run any code "
-            "when they are read, so tfeff does not read them. If you trust them, load "
-            "the model in transformers and save it with "
-            "`model.save_pretrained(folder, safe_serialization=True)`"
+            f"when they are read, so tfeff does not read them. {_AS_SAFETENSORS}"
         )
     others = [name for name in files if name.endswith(_OTHERS)]
     what = f"with {others or 'neither'}"
@@ -160,7 +169,10 @@ def _refuse(directory: str, files: Sequence[str], on_hub: bool) -> NoReturn:
     if any(map(is_weights_file, os.listdir(preset))):
         what = _preset_words(preset)
     elif on_hub:
-        what += ". Pickles such as pytorch_model.bin are not downloaded from the hub"
+        what += (
+            ". Pickles such as pytorch_model.bin are not downloaded from the hub. "
+            + _AS_SAFETENSORS
+        )
     raise ValueError(
         "`source` must hold safetensors or a TensorFlow checkpoint. "
         f"Received: {directory!r} {what}"
@@ -212,6 +224,7 @@ def _tensorflow(directory, files, name, generator):
     for file in files:
         if file.startswith((f"{name}.index", f"{name}.data-")):
             check_fetched(os.path.join(directory, file))
+    check_model_path("source", directory)
     tensors = read_tf_checkpoint(os.path.join(directory, name))
     configs = [file for file in files if file.endswith("config.json")]
     configs = [file for file in configs if file != "tokenizer_config.json"]

@@ -5,7 +5,7 @@ import tensorflow as tf
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 from tfeff.data.finetuning.packing import pack, padded_inputs
-from tfeff.data.text.roberta_tokenizer import RobertaTokenizer
+from tfeff.data.text.roberta_tokenizer import RobertaTokenizer, with_prefix_space
 from tfeff.data.text.tokenizers import restore_kernels
 from tfeff.export.parts import longest
 from tfeff.export.request_texts import (
@@ -142,14 +142,7 @@ def text_function(answer, text_encoder: TextEncoder, pairs: bool):
 def _without_word_start(tokenizer):
     """The tokenizer with which a text does not begin a new word."""
     if isinstance(tokenizer, RobertaTokenizer) and tokenizer.add_prefix_space:
-        return RobertaTokenizer.from_config(
-            tokenizer.get_config()
-            | dict(
-                vocabulary={p: id for id, p in enumerate(tokenizer.get_vocabulary())},
-                merges=tokenizer.get_merges(),
-                add_prefix_space=False,
-            )
-        )
+        return with_prefix_space(tokenizer, False)
     if not isinstance(tokenizer, keras_hub.tokenizers.SentencePieceTokenizer):
         return tokenizer
     model = ModelProto.FromString(tokenizer.proto)

@@ -15,6 +15,7 @@ from tfeff.recipes.answer_settings import AnswerSettings
 from tfeff.recipes.baselines import baseline_to_predict, make_baseline, score
 from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.data_record import keep_data
+from tfeff.recipes.heads import read_task_heads
 from tfeff.recipes.predictions import (
     remove_predictions,
     write_predictions,
@@ -108,9 +109,10 @@ def answer(
             batch_size=settings.batch_sizes,
             learning_rate=settings.learning_rates,
         )
+        begun = read_task_heads(settings.pretrained, tfeff.tasks.SpanQA) or {}
         read_parts = {"train": task.train, "dev": task.dev}
         keep_data(run, dataset, {n: examples(part) for n, part in read_parts.items()})
-        tuning = make_tuning(settings, task, strategy, own_callbacks)
+        tuning = make_tuning(settings, task, begun, strategy, own_callbacks)
         summary = grid.run(tuning.train)
         print(grid.table({task.baseline["name"]: task.baseline["metrics"]}))
         best_model = os.path.join(summary["best"]["folder"], MODEL)
@@ -241,8 +243,8 @@ def examples(part):
     return tfeff.data.SpanExamples(part.questions)
 
 
-def make_tuning(settings, task, strategy, callbacks):
-    """How the cells are trained."""
+def make_tuning(settings, task, begun, strategy, callbacks):
+    """How the cells are trained; `begun` are the arrays of heads to begin with."""
     longest = settings.max_answer_tokens
     return Tuning(
         settings=settings,
@@ -252,16 +254,19 @@ def make_tuning(settings, task, strategy, callbacks):
         baseline=task.baseline,
         num_examples=len(task.train),
         sequence_length=settings.sequence_length,
-        make_model=lambda seed, _: make_model(settings, seed),
+        make_model=lambda seed, _: make_model(settings, seed, begun),
         make_batches=task.train.dataset,
         evaluate=lambda model: evaluate(model, task.dataset, task.dev, longest)[0],
     )
 
 
-def make_model(settings, seed):
+def make_model(settings, seed, begun):
     """The pretrained encoder, long enough, with a head for answers."""
     encoder, _ = load_pretrained(settings, seed=seed)
-    return tfeff.tasks.SpanQA(encoder)
+    model = tfeff.tasks.SpanQA(encoder)
+    for name, arrays in begun.items():
+        model.heads()[name].assign(arrays)
+    return model
 
 
 def evaluate(model, dataset, dev, max_answer_tokens):

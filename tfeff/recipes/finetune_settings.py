@@ -55,8 +55,10 @@ class FinetuneSettings(TuningSettings):
     with `predict_split` the predictions as the benchmark wants them, and their metrics
     where that part has labels.
 
-    The pooler begins as that of `pretrained` where its preset keeps one, as presets of
-    published BERT and ALBERT do; the layer after it is new.
+    Where `pretrained` is a preset of the same kind of task, with the same labels, the
+    training goes on from its heads. Else the pooler begins as that of `pretrained`
+    where its preset keeps one, as presets of published BERT and ALBERT do; the layer
+    after it is new.
     """
 
     recipe = "finetune"
@@ -87,7 +89,7 @@ class FinetuneSettings(TuningSettings):
         choices=("copied", "kept"),
     )
     sequence_length: int | None = setting(
-        "Tokens of an example; default: as pretrained.", None, minimum=1
+        "Tokens of an example; default: as pretrained.", None, minimum=3
     )
     batch_sizes: tuple[int, ...] = setting(
         "Batch sizes to try, over all replicas.", (16,), minimum=1
@@ -102,7 +104,9 @@ class FinetuneSettings(TuningSettings):
         "Dropout rate before the last layer.", 0.1, minimum=0.0, below=1.0
     )
     train_examples: int | None = setting(
-        "Train on a sample of N examples; default: on all.", None, minimum=1
+        "Train on one sample of N examples, of all seeds; default: on all.",
+        None,
+        minimum=1,
     )
     predict_split: str | None = setting(
         "A part to predict: any of the data set's, such as test or dev, or a file that "

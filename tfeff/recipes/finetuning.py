@@ -15,7 +15,7 @@ from tfeff.recipes.baselines import baseline_to_predict, make_baseline, scores_l
 from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.data_record import keep_data
 from tfeff.recipes.finetune_settings import FinetuneSettings
-from tfeff.recipes.heads import read_pooler
+from tfeff.recipes.heads import read_pooler, read_task_heads
 from tfeff.recipes.long_texts import print_long
 from tfeff.recipes.predictions import (
     remove_predictions,
@@ -35,7 +35,7 @@ from tfeff.recipes.runs import (
 )
 from tfeff.recipes.settings import check_settings
 from tfeff.recipes.starting import load_pretrained
-from tfeff.recipes.task_dataset import best_metric, find_dataset
+from tfeff.recipes.task_dataset import best_metric, find_dataset, task_class
 from tfeff.recipes.task_scores import has_ratings, print_undefined, task_scores
 from tfeff.recipes.tuning import Tuning, check_lora, load_best, make_grid
 from tfeff.recipes.unseen_segments import begin_as_first, check_segments
@@ -128,7 +128,9 @@ def finetune(
         encoder, tokenizer = load_pretrained(settings, *settings.pretrained_steps[:1])
         check_lora(settings, encoder)
         task = make_task(settings, dataset, encoder, tokenizer)
-        if pretrained_pooler(settings, dataset) is not None:
+        units = rating_units(dataset, task.train.examples)
+        begun = pretrained_heads(settings, dataset, units)
+        if set(begun) == {"pooler"}:
             print(f"the pooler begins as that of {settings.pretrained}")
         steps = settings.pretrained_steps
         grid = make_grid(
@@ -141,7 +143,7 @@ def finetune(
         )
         read_parts = {"train": task.train, **task.dev}
         keep_data(run, dataset, {n: part.examples for n, part in read_parts.items()})
-        tuning = make_tuning(settings, task, strategy, own_callbacks)
+        tuning = make_tuning(settings, task, begun, strategy, own_callbacks)
         best = grid.run(tuning.train)["best"]
         grid.summary["baseline"] = task.baseline
         table = grid.table({task.baseline["name"]: task.baseline["metrics"]})
@@ -304,8 +306,8 @@ def read(dataset, split, folder, skip_malformed=False):
     return examples
 
 
-def make_tuning(settings, task, strategy, callbacks):
-    """How the cells are trained."""
+def make_tuning(settings, task, begun, strategy, callbacks):
+    """How the cells are trained; `begun` are the arrays of heads to begin with."""
 
     def model(seed, pretrained_step):
         return make_model(
@@ -313,7 +315,7 @@ def make_tuning(settings, task, strategy, callbacks):
             load_encoder(settings, task.copies_segments, pretrained_step),
             settings.pooling,
             settings.head_dropout,
-            pretrained_pooler(settings, task.dataset),
+            begun,
             **rating_units(task.dataset, task.train.examples),
         )
 
@@ -341,12 +343,23 @@ def load_encoder(settings, copies_segments, step):
     return encoder
 
 
-def pretrained_pooler(settings, dataset):
-    """The arrays of the pooler to begin with; `None` for a new one, or for none."""
-    words = dataset.kind is tfeff.data.TokenExamples
-    if words or settings.pooling != "cls" or settings.pretrained_steps:
-        return None
-    return read_pooler(settings.pretrained)
+def pretrained_heads(settings, dataset, units):
+    """The arrays of the heads to begin with: of a task like this, or of a pooler."""
+    if settings.pretrained_steps:
+        return {}
+    kind = task_class(dataset)
+    expected: dict[str, object] = {}
+    if kind is not tfeff.tasks.TokenClassifier:
+        expected["pooling"] = settings.pooling
+    if dataset.label_names is not None:
+        expected["label_names"] = list(dataset.label_names)
+    if kind is tfeff.tasks.Regressor:
+        expected |= {name: units.get(name) for name in ("scale", "offset")}
+    heads = read_task_heads(settings.pretrained, kind, **expected)
+    if heads is None and expected.get("pooling") == "cls":
+        pooler = read_pooler(settings.pretrained)
+        heads = None if pooler is None else {"pooler": pooler}
+    return heads or {}
 
 
 def rating_units(dataset, examples):
@@ -363,25 +376,26 @@ def rating_units(dataset, examples):
     return {"scale": scale, "offset": float(labels.mean())}
 
 
-def make_model(examples, encoder, pooling, head_dropout, pooler=None, **units):
-    """The model for the kind of examples, whose pooler begins as the given one."""
+def make_model(examples, encoder, pooling, head_dropout, begun=None, **units):
+    """The model for the kind of examples, whose heads begin as the given ones."""
+    begun = begun or {}
+    head = {"pooling": pooling, "dropout": head_dropout}
+    if "pooler" in begun:
+        head["pooler_activation"] = begun["pooler"]["activation"].item()
     if isinstance(examples, tfeff.data.TokenExamples):
         names = examples.label_names
-        return tfeff.tasks.TokenClassifier(
+        model = tfeff.tasks.TokenClassifier(
             encoder, len(names), head_dropout, label_names=names
         )
-    head = {"pooling": pooling, "dropout": head_dropout}
-    if pooler is not None:
-        head["pooler_activation"] = pooler["activation"].item()
-    if isinstance(examples, tfeff.data.ChoiceExamples):
+    elif isinstance(examples, tfeff.data.ChoiceExamples):
         model = tfeff.tasks.MultipleChoice(encoder, **head)
     elif examples.label_names is None:
         model = tfeff.tasks.Regressor(encoder, **head, **units)
     else:
         names = examples.label_names
         model = tfeff.tasks.Classifier(encoder, len(names), **head, label_names=names)
-    if pooler is not None:
-        model.heads()["pooler"].assign(pooler)
+    for name, arrays in begun.items():
+        model.heads()[name].assign(arrays)
     return model
 
 

@@ -1,6 +1,7 @@
 """The heads of a preset or a run, for a model that starts from it."""
 
 import os
+from typing import Any
 
 import keras
 import numpy as np
@@ -20,6 +21,8 @@ from tfeff.training.checkpoints import (
 from tfeff.utils.naming import named_as
 
 PAIRS = set(OBJECTIVES.values())
+# Those with a layer for their labels, ratings or answers.
+_TASKS = ("Classifier", "MultipleChoice", "Regressor", "SpanQA", "TokenClassifier")
 
 
 class PretrainedHeads:
@@ -120,3 +123,37 @@ def read_pooler(pretrained: str) -> dict[str, np.ndarray] | None:
     """The pooler of a preset, to fine-tune with, if it is of the first position."""
     pooler = read_own_head(pretrained, "pooler")
     return pooler if pooler and pooler["pooling"] == "cls" else None
+
+
+@paths(pretrained=READ_MODEL)
+def read_task_heads(
+    pretrained: str, kind: type, **expected: Any
+) -> dict[str, dict[str, np.ndarray]] | None:
+    """The heads of a preset's task, to train on, and a printed line about them.
+
+    Args:
+        pretrained: a preset, a run or `"RUN@STEP"`.
+        kind: the class of the task that is to be trained.
+        **expected: arguments of it that its head depends on, as its configuration has
+            them.
+
+    Returns:
+        The arrays of each head, where the preset is of such a task; else `None`, and
+        the line says that the new one has new layers.
+    """
+    run_dir, step = split_step(pretrained)
+    preset = None if step is not None else find_preset(run_dir)
+    task = None if preset is None else read_task(preset)
+    if preset is None or task is None or task["class_name"] not in _TASKS:
+        return None
+    name, config = task["class_name"], task["config"]
+    if name == kind.__name__ and expected == {x: config.get(x) for x in expected}:
+        print(f"the {name} of {pretrained} is trained on, with its heads")
+        return read_heads(preset)
+    labels = ", ".join(config.get("label_names") or ())
+    what = f" of the labels {labels}" if labels else ""
+    print(
+        f"{pretrained} has a {name}{what}, whose last layer is not used: the one of "
+        f"the new {kind.__name__} is new"
+    )
+    return None

@@ -8,6 +8,7 @@ from typing import Any
 import tfeff
 from tfeff.datasets import registry
 from tfeff.datasets.aliases import ALIASES
+from tfeff.datasets.dataset import check_best_metric
 from tfeff.datasets.described import DESCRIPTION
 from tfeff.storage.place import Place
 from tfeff.utils.checks import check_choice, closest, is_url, near_miss
@@ -102,8 +103,22 @@ def _is_described(task, data):
     return os.path.isfile(os.path.join(data, task, DESCRIPTION))
 
 
+def task_class(dataset: tfeff.datasets.Dataset) -> type:
+    """The class of the models that a data set fine-tunes."""
+    of_kind = {
+        tfeff.data.ChoiceExamples: tfeff.tasks.MultipleChoice,
+        tfeff.data.SpanExamples: tfeff.tasks.SpanQA,
+        tfeff.data.TokenExamples: tfeff.tasks.TokenClassifier,
+    }
+    is_rated = dataset.label_names is None
+    of_texts = tfeff.tasks.Regressor if is_rated else tfeff.tasks.Classifier
+    return of_kind.get(dataset.kind, of_texts)
+
+
 def best_metric(settings: Any, dataset: tfeff.datasets.Dataset) -> str:
-    """The name of the data set's metric that tells the best."""
+    """The name of the data set's metric that tells the best: the highest is."""
     if settings.metric is None:
         return dataset.metric_names[0]
-    return check_choice("metric", settings.metric, dataset.metric_names)
+    return check_best_metric(
+        "metric", check_choice("metric", settings.metric, dataset.metric_names)
+    )

@@ -331,3 +331,14 @@ def _pair(rule):
             f"`merges` must be of two pieces each. Received: the rule {rule!r}"
         )
     return pair
+
+
+def with_prefix_space(
+    tokenizer: RobertaTokenizer, add_prefix_space: bool
+) -> RobertaTokenizer:
+    """The same tokenizer, with or without a space before a text's first word."""
+    vocabulary = {piece: id for id, piece in enumerate(tokenizer.get_vocabulary())}
+    changes = {"vocabulary": vocabulary, "merges": tokenizer.get_merges()}
+    return RobertaTokenizer.from_config(
+        tokenizer.get_config() | changes | {"add_prefix_space": add_prefix_space}
+    )
