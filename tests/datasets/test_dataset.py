@@ -234,9 +234,9 @@ def test_a_reader_and_a_scorer_of_ones_own(tmp_path):
     (path,) = own.write_predictions("dev", examples, [0], tmp_path)
     assert path == str(tmp_path / "a.json")
     with pytest.raises(
-        ValueError, match=r"`scorer` must return the metrics \['loss'\]"
+        ValueError, match=r"`scorer` must return the metrics \['kappa'\]"
     ):
-        make(scorer=score, metric_names=("loss",)).metrics(examples, [0])
+        make(scorer=score, metric_names=("kappa",)).metrics(examples, [0])
     with pytest.raises(TypeError, match="`reader` must return `TextExamples`"):
         make(reader=lambda split, folder: [1]).read("dev", ".")
 
@@ -256,6 +256,10 @@ def test_a_reader_and_a_scorer_of_ones_own(tmp_path):
         ({"dev_splits": ("valid",)}, "`dev_splits` must be among `splits`"),
         ({"dev_splits": ()}, "`dev_splits` must be among `splits`, at least one"),
         ({"metric_names": ()}, "`metric_names` must name a metric"),
+        *(
+            ({"metric_names": (x,), "scorer": len}, f"highest value.*Received: '{x}'")
+            for x in ("mae", "RMSE", "log_loss", "mean_absolute_error")
+        ),
         ({"metric_names": ("acuracy",)}, r"Did you mean 'accuracy'\?"),
         ({"label_names": None}, r"`metric_names` must be of \['pearson', 'spearman'\]"),
         ({"options": 3}, "`options` must be a list of names"),
@@ -328,3 +332,14 @@ def test_names_are_taken_once():
             datasets.register(weather(name=name))
     with pytest.raises(TypeError, match="`dataset` must be a `Dataset`"):
         datasets.register("RTE")
+
+
+def test_an_error_beside_the_deciding_metric_or_its_negative():
+    for names in (("negative_mae",), ("pearson", "mae")):
+        assert make(metric_names=names, scorer=len, label_names=None).metric_names
+
+
+@pytest.mark.parametrize("kind", ["TextExamples", 5, str])
+def test_kinds_that_there_are_not(kind):
+    with pytest.raises(ValueError, match=r"`kinds` must be among .*TextExamples"):
+        datasets.names(kind)

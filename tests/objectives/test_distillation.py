@@ -309,6 +309,8 @@ def test_what_does_not_fit_is_named():
     )
     with pytest.raises(ValueError, match="`tokenizers`"):
         Distillation(student, teacher, tokenizers=(first, second))
+    with pytest.raises(TypeError, match="`tokenizers` must be a KerasHub tokenizer"):
+        Distillation(student, teacher, tokenizers=(first, 2))
     model = Distillation(student, teacher, tokenizers=(first, first))
     with pytest.raises(ValueError, match="`metrics` must not be given"):
         model.compile(metrics=["mae"])

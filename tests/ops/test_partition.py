@@ -213,6 +213,7 @@ def test_half_precision_positions_do_not_lower_the_precision():
         ({"num_parts": 4, "beta": -float("inf")}, "beta"),
         ({"num_parts": 4, "spacing": 0}, "spacing"),
         ({"num_parts": 4, "spacing": None}, "spacing"),
+        ({"num_parts": 4, "spacing": True}, "spacing"),
         # They would have no effect.
         ({"num_parts": 4, "beta": -1.0, "spacing": 6}, "spacing"),
         ({"num_parts": 2, "alpha": -1.0}, "alpha"),
@@ -235,7 +236,7 @@ def test_buckets_equal_literal_version(boundaries):
         np.testing.assert_array_equal(actual, expected)
 
 
-@pytest.mark.parametrize("boundaries", [[2, 1], [0, 0], [[0, 1]], ["a"]])
+@pytest.mark.parametrize("boundaries", [[2, 1], [0, 0], [[0, 1]], ["a"], [True, 3], 3])
 def test_buckets_name_bad_boundaries(boundaries):
     with pytest.raises((ValueError, TypeError), match="`boundaries` must .*Received: "):
         bucket_functions(POSITIONS, boundaries)

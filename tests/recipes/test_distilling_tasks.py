@@ -10,7 +10,7 @@ import pytest
 
 import tfeff
 from tests.subjects.sentences import DOCUMENTS, tokenizer
-from tfeff.recipes import DistillSettings, distill
+from tfeff.recipes import DistillSettings, distill, distilling, distilling_tasks
 from tfeff.recipes.data_record import keep_data
 from tfeff.recipes.distilling_models import layer_settings, prediction_settings
 from tfeff.recipes.distilling_tasks import _layers
@@ -194,7 +194,9 @@ def test_classes_of_one_name_have_one_index(tmp_path, monkeypatch):
         (("pos", "neg", "neu"), "`student` must be"),
     ):
         model = tfeff.tasks.Classifier(encoder, 3, label_names=classes)
-        monkeypatch.setattr(tfeff.training, "load_checkpoint", lambda _, m=model: m)
+        monkeypatch.setattr(
+            tfeff.training, "load_checkpoint", lambda _, compile, m=model: m
+        )
         with pytest.raises(ValueError, match=message):
             distill(settings, moods)
         assert not (tmp_path / "run").exists()
@@ -360,3 +362,23 @@ def test_weights_are_those_of_the_settings():
 def test_weights_that_teach_nothing_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
         general(**changes)
+
+
+def test_a_student_learns_from_the_examples_of_its_teacher():
+    """Those that `finetune` and `answer` choose, whatever the seed."""
+    examples = texts("train", "")
+    chosen = distilling_tasks._some(examples, 3)
+    assert chosen.first == examples.sample(3).first
+    questions = spans("", False)
+    assert distilling_tasks._some(questions, 3).questions == questions.questions[:3]
+    assert len(distilling_tasks._some(questions, 99)) == len(questions)
+
+
+def test_a_teacher_keeps_no_optimizer_in_checkpoints(tmp_path):
+    teacher = tfeff.objectives.MaskedLM(tfeff.encoders.build("bert_tiny", **SIZES))
+    teacher.compile()
+    teacher.optimizer.build(teacher.trainable_variables)
+    same = distilling._without_optimizer(teacher)
+    assert not same.compiled
+    for one, other in zip(teacher.weights, same.weights, strict=True):
+        np.testing.assert_array_equal(one, other)

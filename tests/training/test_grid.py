@@ -175,6 +175,15 @@ def test_bad_arguments_are_named(tmp_path):
         with pytest.raises(ValueError, match="`sizes` must be values, each once"):
             Grid(tmp_path, {"sizes": sizes}, [0], "score")
     assert len(Grid(tmp_path, {"sizes": [[1, 2], [3]]}, [0], "score").settings()) == 2
+    for value in ("../up", "x/../../up"):
+        with pytest.raises(ValueError, match=r"`path` must be values without '\.\.'"):
+            Grid(tmp_path, {"path": [value]}, [0], "score")
+    for name in ("seed", "folder"):
+        with pytest.raises(ValueError, match=f"`axes` must have other names.*'{name}'"):
+            Grid(tmp_path, {name: [1]}, [0], "score")
+    for name in (1, "", "a/b", None):
+        with pytest.raises(TypeError, match="`axes` must have names of arguments"):
+            Grid(tmp_path, {name: [1]}, [0], "score")
     with pytest.raises(ValueError, match="`cell` must return 'score'"):
         Grid(tmp_path, {"rate": [1]}, [0], "score").run(lambda f, rate, seed: {"f1": 1})
 

@@ -9,6 +9,7 @@ import tfeff
 from tests.subjects.encoders import tiny
 from tfeff.layers import masked_heads
 from tfeff.training import head_importance
+from tfeff.training.head_importance import HeadImportance
 
 LABELS = np.array([0, 1, 1, 2, 0])
 
@@ -71,5 +72,8 @@ def test_bad_input():
         head_importance(model, [examples()])
     with pytest.raises(ValueError, match="`batches` must be finitely many"):
         head_importance(model, data.repeat())
+    found = HeadImportance({"loss": 1.0}, {"loss": np.zeros((1, 2))})
+    with pytest.raises(ValueError, match="`metric` must be one of.*'loss'"):
+        found.change("accuracy")
     with pytest.raises(ValueError, match="`model` must be compiled"):
         head_importance(tfeff.tasks.Classifier(model.encoder, 3), data)

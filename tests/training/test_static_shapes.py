@@ -68,3 +68,13 @@ def test_shapes_on_a_tpu(monkeypatch):
     assert not needs_static_shapes(model)
     monkeypatch.setattr(tf.distribute, "TPUStrategy", type(strategy))
     assert needs_static_shapes(model)
+
+
+def test_shapes_where_xla_compiles():
+    """On one GPU that is Keras' default; each length of a batch would be compiled."""
+    model = tfeff.tasks.Classifier(training_steps.encoder(), 2)
+    assert model.pads_to_longest()
+    model.compile(jit_compile=True)
+    assert needs_static_shapes(model) and not model.pads_to_longest()
+    model.compile(jit_compile=False)
+    assert model.pads_to_longest()

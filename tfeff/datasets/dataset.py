@@ -27,6 +27,9 @@ from tfeff.utils.checks import (
     near_miss,
 )
 
+# What names of metrics end in of which the lowest value is the best.
+_LOWER = ("error", "loss", "mae", "mse", "rmse", "perplexity")
+_NEGATIVE = ("neg_", "negative_")
 # Each example has one label or rating.
 _LABELLED = (TextExamples, ChoiceExamples)
 
@@ -50,17 +53,20 @@ class Dataset:
             with "test", such as "test_new".
         dev_splits: the splits that models are evaluated on; the best model is chosen
             on the first one.
-        metric_names: the official metrics; the best model is chosen by the first one.
+        metric_names: the official metrics; the best model is the one with the highest
+            value of the first.
         scorer: `scorer(examples, predictions)`, a function that returns the metrics by
-            name. None if they are all among `tfeff.datasets.accuracy`, `f1`,
-            `macro_f1`, `matthews_correlation`, `pearson` and `spearman`; not for spans.
+            name; of an error, to choose by, its negative under another name. None if
+            they are all among `tfeff.datasets.accuracy`, `f1`, `macro_f1`,
+            `matthews_correlation`, `pearson` and `spearman`; not for spans.
         writer: `writer(split, examples, predictions, folder)`, a function that writes
             predictions in the benchmark's format and returns the paths. None for one
             file `name.tsv` in GLUE's format; not for spans.
 
     Raises:
-        TypeError, ValueError: if an attribute has another type or value, or there is
-            no `scorer` and a metric is unknown or does not fit `label_names`.
+        TypeError, ValueError: if an attribute has another type or value, the first of
+            `metric_names` is that of an error or a loss, or there is no `scorer` and a
+            metric is unknown or does not fit `label_names`.
 
     Example:
     ```python
@@ -121,6 +127,7 @@ class Dataset:
             )
         if not self.metric_names:
             raise ValueError("`metric_names` must name a metric. Received: none")
+        check_best_metric("metric_names", self.metric_names[0])
         if self.kind not in _LABELLED and None in (self.scorer, self.writer):
             raise ValueError(
                 "`scorer` and `writer` must be given for spans (`span_dataset`) and "
@@ -353,3 +360,19 @@ class Dataset:
         if self.label_names is None:
             return check_ratings(name, values)
         return check_classes(name, values, self.label_names)
+
+
+def check_best_metric(name: str, metric: str) -> str:
+    """Returns a metric that the best model has the highest value of, or raises.
+
+    Args:
+        name: the argument, for errors.
+        metric: the metric's name.
+    """
+    if metric.lower().startswith(_NEGATIVE) or not metric.lower().endswith(_LOWER):
+        return metric
+    raise ValueError(
+        f"`{name}` must choose the best model by a metric whose highest value is the "
+        "best. Of an error give the negative, by a name that begins with 'negative_'. "
+        f"Received: {metric!r}"
+    )

@@ -3,6 +3,7 @@
 from tfeff.datasets import conll, glue, mrqa, race, squad, superglue
 from tfeff.datasets.aliases import ALIASES
 from tfeff.datasets.dataset import Dataset
+from tfeff.datasets.kinds import KINDS
 from tfeff.utils.checks import check_choice
 from tfeff.utils.definitions import refusal
 
@@ -96,12 +97,21 @@ def names(*kinds: type) -> list[str]:
     Returns:
         The names, in the order in which they were registered.
 
+    Raises:
+        ValueError: if a kind is something else.
+
     Example:
 
     >>> import tfeff
     >>> tfeff.datasets.names(tfeff.data.ChoiceExamples)
     ['RACE']
     """
+    for kind in kinds:
+        if kind not in KINDS:
+            known = ", ".join(known.__name__ for known in KINDS)
+            raise ValueError(
+                f"`kinds` must be among the classes {known}. Received: {kind!r}"
+            )
     return [
         name
         for name, dataset in _REGISTRY.items()

@@ -3,7 +3,7 @@
 import itertools
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ ANY_RATING = (-math.inf, math.inf)
 
 def tsv_dataset(
     name: str,
-    texts: tuple[str, ...],
+    texts: Sequence[str],
     label: str,
     label_names: tuple[str, ...] | None = None,
     ratings: tuple[float, float] = ANY_RATING,
@@ -92,7 +92,7 @@ def tsv_dataset(
 @paths(path=READ)
 def read_tsv(
     path: str | os.PathLike,
-    texts: tuple[str, ...],
+    texts: Sequence[str],
     label: str,
     label_names: tuple[str, ...] | None = None,
     ratings: tuple[float, float] = ANY_RATING,

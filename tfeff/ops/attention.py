@@ -11,7 +11,7 @@ from keras import ops
 
 from tfeff.ops.masking import l2_normalized_sigmoid, masked_softmax
 from tfeff.ops.relative_terms import relative_values
-from tfeff.utils.checks import check_choice
+from tfeff.utils.checks import check_choice, check_integer
 from tfeff.utils.types import Tensor
 
 NORMALIZERS = {"softmax": masked_softmax, "sigmoid_l2": l2_normalized_sigmoid}
@@ -28,7 +28,8 @@ def split_heads(x: Tensor, num_heads: int) -> Tensor:
         Tensor `[B, T, N, D / N]`.
 
     Raises:
-        ValueError: if `num_heads` does not divide `D`.
+        TypeError: if `num_heads` is not an integer.
+        ValueError: if it is below 1, or does not divide `D`.
 
     Example:
 
@@ -36,6 +37,7 @@ def split_heads(x: Tensor, num_heads: int) -> Tensor:
     >>> tuple(split_heads(ops.ones((2, 3, 8)), 4).shape)
     (2, 3, 4, 2)
     """
+    check_integer("num_heads", num_heads)
     batch, length, size = ops.shape(x)
     known = x.shape[-1]
     if known is not None and known % num_heads:

@@ -5,7 +5,6 @@ position `x = j - i`, none negative, that add up to 1 everywhere.
 """
 
 import math
-import numbers
 from collections.abc import Callable, Sequence
 
 import keras
@@ -13,7 +12,7 @@ import numpy as np
 from keras import ops
 
 from tfeff.ops.shifting import relative_positions, toeplitz
-from tfeff.utils.checks import check_integer
+from tfeff.utils.checks import check_integer, check_ordered, is_number
 from tfeff.utils.types import Tensor
 
 # The interval of the last layer's parts, in tokens (section A.1).
@@ -96,7 +95,7 @@ def _check_constants(num_parts, boundaries, alpha, beta, spacing):
 
 
 def _in_range(value, sign):
-    return isinstance(value, numbers.Real) and _SMALLEST <= sign * value <= _LARGEST
+    return is_number(value) and _SMALLEST <= sign * value <= _LARGEST
 
 
 def _check_boundaries(num_parts, boundaries):
@@ -104,7 +103,7 @@ def _check_boundaries(num_parts, boundaries):
     if (
         not listed
         or len(boundaries) != num_parts - 1
-        or not all(isinstance(b, numbers.Real) for b in boundaries)
+        or not all(map(is_number, boundaries))
         or not all(abs(b) < math.inf for b in boundaries)
         or not all(a < b for a, b in zip(boundaries, boundaries[1:]))
     ):
@@ -296,7 +295,8 @@ def bucket_functions(relative_positions: Tensor, boundaries: Sequence[float]) ->
         float32 tensor `[n, ...]`.
 
     Raises:
-        ValueError: if `boundaries` are not finite numbers in increasing order.
+        TypeError: if `boundaries` is no list.
+        ValueError: if they are not finite numbers in increasing order.
 
     Example:
 
@@ -308,6 +308,7 @@ def bucket_functions(relative_positions: Tensor, boundaries: Sequence[float]) ->
     Reference:
         Tian et al., "Shatter", section 3.1.
     """
+    boundaries = list(check_ordered("boundaries", boundaries, "a list of numbers"))
     check_partition(len(boundaries) + 1, boundaries=boundaries)
     x = ops.cast(relative_positions, "float32")
     edges = [-math.inf, *boundaries, math.inf]

@@ -20,7 +20,7 @@ from tfeff.tasks.pretrained import find_preset, split_step
 from tfeff.training.checkpoints import checkpoint_steps, load_notes, run_checkpoint
 from tfeff.training.grid import METRICS
 from tfeff.utils.digests import FILE_NAME as SHA256SUMS
-from tfeff.utils.digests import read_digests
+from tfeff.utils.digests import read_digests, sha256_of
 from tfeff.utils.files import write_text
 from tfeff.utils.json_files import read_object
 from tfeff.utils.naming import named_as
@@ -114,9 +114,11 @@ def _digests(pretrained):
         with named_as(step="pretrained", run_dir="pretrained"):
             file, _ = run_checkpoint(folder, step)
         load_notes(file)  # Damage is named.
-        with zipfile.ZipFile(file) as archive:
-            weights = archive.read("model.weights.h5")
-        return {os.path.basename(file): hashlib.sha256(weights).hexdigest()}
+        with (
+            zipfile.ZipFile(file) as archive,
+            archive.open("model.weights.h5") as weights,
+        ):
+            return {os.path.basename(file): sha256_of(weights)}
     preset = find_preset(folder)
     if not os.path.exists(os.path.join(preset, SHA256SUMS)):
         return {}

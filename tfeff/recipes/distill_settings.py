@@ -169,7 +169,7 @@ class DistillSettings(RunSettings):
         "task: p_t, the share of words to replace.", 0.4, minimum=0.0, maximum=1.0
     )
     train_examples: int | None = setting(
-        "task: how many of the training part.", None, minimum=1
+        "task: train on those N that `finetune` or `answer` would.", None, minimum=1
     )
     prediction_steps: int = setting("task: steps on predictions.", 1000, minimum=1)
     prediction_rate: float = setting("task: peak rate on predictions.", 3e-5, above=0.0)

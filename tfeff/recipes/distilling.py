@@ -147,6 +147,13 @@ def _distill_in_general(settings, strategy, callbacks):
         return metrics
 
 
+def _without_optimizer(model):
+    """The same model, not compiled: checkpoints would have its optimizer's state."""
+    same = type(model).from_config(model.get_config())
+    same.set_weights(model.get_weights())
+    return same
+
+
 def _make_model(settings):
     """The distillation of encoders, or of masked language models, and the tokenizer."""
     load = (
@@ -156,6 +163,8 @@ def _make_model(settings):
     )
     with named_as(path="teacher", step="teacher"):
         teacher, tokenizer = load(settings.teacher)
+    if settings.prediction_loss:
+        teacher = _without_optimizer(teacher)
     encoder = getattr(teacher, "encoder", teacher)
     length = settings.sequence_length
     with fitting("teacher", settings.teacher, sequence_length=length):

@@ -10,6 +10,7 @@ import keras
 import tensorflow as tf
 
 import tfeff
+from tfeff.data.finetuning.examples import chosen
 from tfeff.objectives.distillation.layer_map import check_tokenizers
 from tfeff.objectives.distillation.loss_weights import (
     check_layer_weights,
@@ -38,7 +39,7 @@ from tfeff.recipes.runs import (
     metrics_line,
     open_run,
 )
-from tfeff.recipes.task_dataset import find_dataset
+from tfeff.recipes.task_dataset import find_dataset, task_class
 from tfeff.recipes.task_scores import print_undefined, task_scores
 from tfeff.recipes.tuning import print_best
 from tfeff.tasks.encoder_limits import check_length, fitting
@@ -220,16 +221,6 @@ def _make_models(settings, dataset):
     return layers, predictions, tokenizers[0]
 
 
-def _model_class(dataset):
-    """The class of the models that a data set fine-tunes."""
-    if dataset.kind is tfeff.data.SpanExamples:
-        return tfeff.tasks.SpanQA
-    if dataset.kind is tfeff.data.ChoiceExamples:
-        return tfeff.tasks.MultipleChoice
-    is_rated = dataset.label_names is None
-    return tfeff.tasks.Regressor if is_rated else tfeff.tasks.Classifier
-
-
 def _load_teacher(settings, dataset):
     path = os.path.join(settings.teacher, MODEL)
     if os.path.isdir(settings.teacher) and not os.path.isfile(path):
@@ -239,8 +230,8 @@ def _load_teacher(settings, dataset):
             f"teacher={settings.teacher!r}"
         )
     with named_as(path="teacher"):
-        teacher = tfeff.training.load_checkpoint(path)
-    expected = _model_class(dataset)
+        teacher = tfeff.training.load_checkpoint(path, compile=False)
+    expected = task_class(dataset)
     if not isinstance(teacher, expected):
         raise ValueError(
             f"`teacher` must be a {expected.__name__} for {dataset.name}. Received: "
@@ -343,8 +334,15 @@ def _read_examples(dataset, settings):
         print(f"{count:,} lines left out, such as {(*train.skipped, *dev.skipped)[0]}")
     if settings.train_examples is not None:
         with named_as(count="train_examples"):
-            train = train.sample(settings.train_examples, settings.seed)
+            train = _some(train, settings.train_examples)
     return train, dev
+
+
+def _some(examples, count):
+    """The examples that `finetune` and `answer` train on by the same setting."""
+    if isinstance(examples, tfeff.data.SpanExamples):
+        return chosen(examples, range(min(count, len(examples))))
+    return examples.sample(count)
 
 
 def _augmented(examples, settings, tokenizer):

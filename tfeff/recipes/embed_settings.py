@@ -79,5 +79,7 @@ class EmbedSettings(TuningSettings):
     eval_every: int = setting("Steps between evaluations.", 125, minimum=1)
     metric: str = setting("The metric that selects the best model.", "spearman")
     train_examples: int | None = setting(
-        "Train on a sample of N examples; default: on all.", None, minimum=1
+        "Train on one sample of N examples, of all seeds; default: on all.",
+        None,
+        minimum=1,
     )

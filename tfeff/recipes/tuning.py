@@ -174,6 +174,11 @@ class Tuning:
         in_step = examples_in_step(settings, batch_size, self.strategy)
         epochs = others.get("epochs", settings.epochs[0])
         steps = settings.num_steps(self.num_examples, in_step, epochs)
+        if settings.eval_every >= steps:
+            print(
+                f"  it is evaluated after its {steps:,} steps alone, as "
+                f"--eval_every={settings.eval_every} says"
+            )
         with (
             self.callbacks.of_training(
                 folder,
@@ -196,6 +201,7 @@ class Tuning:
                     **settings.adam(),
                 ),
                 accumulation_steps=settings.accumulation_steps,
+                jit_compile=False,  # XLA would compile for each length of a batch.
             )
             best = tfeff.training.KeepBest(
                 self.evaluate,

@@ -41,7 +41,7 @@ _NOTES = "run.json"  # A file in the archive beside Keras' own; Keras ignores it
 
 @paths(path=REPLACE)
 def save_checkpoint(
-    model: keras.Model, path: str, notes: Mapping | None = None
+    model: keras.Model, path: str | os.PathLike, notes: Mapping | None = None
 ) -> None:
     """Saves a model with its optimizer, under its name only once it is complete.
 
@@ -95,7 +95,7 @@ def load_notes(path: str) -> dict:
 
 
 @paths(path=READ)
-def load_checkpoint(path: str, compile: bool = True) -> keras.Model:
+def load_checkpoint(path: str | os.PathLike, compile: bool = True) -> keras.Model:
     """Loads a model that `save_checkpoint` saved, ready to train on.
 
     Args:
@@ -115,6 +115,7 @@ def load_checkpoint(path: str, compile: bool = True) -> keras.Model:
     Example: see `save_checkpoint`.
     """
     check_bool("compile", compile)
+    path = check_path("path", path)
     with _archive(path) as archive:
         if damaged := archive.testzip():
             raise zipfile.BadZipFile(f"bad checksum of {damaged}")
@@ -200,7 +201,7 @@ def _check_members(path, members):
 
 
 @paths(directory=READ_WHOLE)
-def latest_checkpoint(directory: str) -> tuple[str | None, int]:
+def latest_checkpoint(directory: str | os.PathLike) -> tuple[str | None, int]:
     """The newest checkpoint of a folder.
 
     Args:
@@ -218,7 +219,8 @@ def latest_checkpoint(directory: str) -> tuple[str | None, int]:
     >>> latest_checkpoint(tempfile.mkdtemp())
     (None, 0)
     """
-    steps = checkpoint_steps(check_path("directory", directory))
+    directory = check_path("directory", directory)
+    steps = checkpoint_steps(directory)
     if not steps:
         return None, 0
     return checkpoint_path(directory, steps[-1]), steps[-1]
@@ -304,7 +306,7 @@ class Checkpoints(keras.callbacks.Callback):
 
     def __init__(
         self,
-        directory: str,
+        directory: str | os.PathLike,
         steps_per_epoch: int,
         keep: int = 2,
         notes: Callable[[], Mapping] = dict,

@@ -72,7 +72,9 @@ class Grid:
         directory = check_path("directory", directory)
         check_mapping("axes", axes, "settings to their values")
         self.directory = os.path.abspath(directory)
-        self.axes = {name: _values(name, values) for name, values in axes.items()}
+        self.axes = {
+            _axis(name): _values(name, values) for name, values in axes.items()
+        }
         self.seeds = _values("seeds", seeds)
         self.metric = check_string("metric", metric)
         self.summary: Any = None
@@ -262,9 +264,26 @@ def read_metrics(path: str | os.PathLike) -> dict[str, float]:
     return {n: math.nan if v is None else float(v) for n, v in metrics.items()}
 
 
+def _axis(name):
+    """The name of an axis: an argument of the cells, which is in folders' names."""
+    if not isinstance(name, str) or not name.isidentifier():
+        raise TypeError(f"`axes` must have names of arguments. Received: {name!r}")
+    if name in ("folder", "seed"):
+        raise ValueError(
+            f"`axes` must have other names than folder and seed. Received: {name!r}"
+        )
+    return name
+
+
 def _values(name, values):
     """A list of values that differ, in folders' names too."""
     values = list(check_ordered(name, values, "a list of values"))
+    for value in values:
+        if os.pardir in str(value).split(os.sep):
+            raise ValueError(
+                f"`{name}` must be values without '..' in their texts, of which the "
+                f"folders' names are made. Received: {value!r}"
+            )
     if not values or any(
         one == other or str(one) == str(other)
         for one, other in itertools.combinations(values, 2)

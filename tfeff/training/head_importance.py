@@ -11,6 +11,7 @@ from tfeff.layers.encoder_block import blocks_of
 from tfeff.layers.head_masks import masked_heads
 from tfeff.training.replicas import num_replicas
 from tfeff.utils.backend import check_tensorflow
+from tfeff.utils.checks import check_choice
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +37,11 @@ class HeadImportance:
 
         Args:
             metric: the name of the metric.
+
+        Raises:
+            ValueError: if there is no such metric.
         """
+        check_choice("metric", metric, self.without)
         return self.without[metric] - self.metrics[metric]
 
 

@@ -27,12 +27,14 @@ def num_replicas(model: keras.Model) -> int:
 
 
 def needs_static_shapes(model: keras.Model) -> bool:
-    """Whether a model is compiled anew for each shape: with JAX, and on a TPU."""
+    """Whether a model is compiled anew for each shape: by XLA, as JAX and TPUs do."""
     if keras.backend.backend() != "tensorflow":
         return keras.backend.backend() == "jax"
     import tensorflow as tf
 
-    return isinstance(model.distribute_strategy, tf.distribute.TPUStrategy)
+    return model.jit_compile or isinstance(
+        model.distribute_strategy, tf.distribute.TPUStrategy
+    )
 
 
 def looped(model: keras.Model, step, default):

@@ -235,8 +235,13 @@ def check_path(name: str, value: Any) -> str:
             f'in --flag=~/…. Give the folder or "$HOME/…". Received: {name}={path!r}'
         )
     if is_url(path):
+        advice = ""
+        if path.startswith("hf://"):
+            hub_name = path.removeprefix("hf://")
+            advice = f". `hf download {hub_name} --local-dir FOLDER` fetches it"
         raise ValueError(
             f"`{name}` must be a path on this machine. Received: {name}={path!r}"
+            + advice
         )
     if _URL_OF_ONE_SLASH.match(path):
         raise ValueError(

@@ -6,6 +6,7 @@
 import hashlib
 import os
 from collections.abc import Container, Iterable, Mapping
+from typing import IO
 
 from tfeff.utils.files import walk, write_text
 
@@ -157,10 +158,15 @@ def files_below(folder: str) -> list[str]:
 
 def sha256(path: str) -> str:
     """The digest of a file, 64 hexadecimal digits."""
-    digest = hashlib.sha256()
     with open(path, "rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
+        return sha256_of(file)
+
+
+def sha256_of(file: IO[bytes]) -> str:
+    """The digest of what is left to read of an open file."""
+    digest = hashlib.sha256()
+    while block := file.read(1 << 20):
+        digest.update(block)
     return digest.hexdigest()
 
 

@@ -275,6 +275,9 @@ def test_wrong_arguments_are_named(masked_lm, tokenizer):
             vectors.nearest(vector, 1)
     with pytest.raises(TypeError, match="`vector` must be an array of numbers"):
         vectors.nearest("ab", 1)
+    for error, count in ((ValueError, -2), (ValueError, 0), (TypeError, 2.0)):
+        with pytest.raises(error, match="`count` must be"):
+            vectors.nearest([1, 0], count)
     model = make_masked_lm()
     table = model.encoder.token_embedding.embeddings
     table.assign(table * np.nan)

@@ -90,6 +90,8 @@ def check_classes(values: Any, label_names: tuple[str, ...], of: str = "") -> An
         )
     check_one_axis("labels", labels, of)
     expected = f"from 0 to {len(label_names) - 1}, indices of {list(label_names)}"
+    if not of and labels.size and (labels == -1).all():
+        expected += "; texts to predict have no `labels`"
     known = (labels >= 0) & (labels < len(label_names))
     check_all("labels", labels, known, expected, of)
     labels.setflags(write=False)

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 
 import keras
 
-from tfeff.data.text.tokenizers import tokenizer_fingerprint
+from tfeff.data.text.tokenizers import check_tokenizer, tokenizer_fingerprint
 from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import encoder_of
 from tfeff.layers.attention import accepts, declares
 from tfeff.layers.record_layers import PROBABILITIES, SCORES
 from tfeff.utils.checks import check_integer
+from tfeff.utils.naming import named_as
 
 LAYER_MAPS = ("uniform", "top", "bottom")
 
@@ -156,6 +157,9 @@ def check_tokenizers(tokenizers) -> None:
             "`tokenizers` must be those of student and teacher. "
             f"Received: tokenizers={tokenizers!r}"
         )
+    with named_as(tokenizer="tokenizers"):
+        for tokenizer in tokenizers:
+            check_tokenizer(tokenizer)
     student, teacher = (tokenizer_fingerprint(tokenizer) for tokenizer in tokenizers)
     if student != teacher:
         raise ValueError(

@@ -127,20 +127,23 @@ def augment(
 def _augment_column(texts, column, model, word_vectors, copies, rate, candidates, seed):
     """Each text followed by its copies."""
     words = [list(_word().finditer(text)) for text in texts]
-    draws = [
-        np.random.default_rng([seed, column, index]).random((2, copies, len(found)))
-        for index, found in enumerate(words)
-    ]
+
+    def draws():
+        """Of each text, what decides about each word of each copy, made anew."""
+        for index, found in enumerate(words):
+            generator = np.random.default_rng([seed, column, index])
+            yield generator.random((2, copies, len(found)))
+
     offered = _candidates(
         texts,
         words,
-        [(first < rate).any(axis=0) for first, _ in draws],
+        [(first < rate).any(axis=0) for first, _ in draws()],
         model,
         word_vectors,
         candidates,
     )
     result = []
-    for text, found, (first, second), choices in zip(texts, words, draws, offered):
+    for text, found, (first, second), choices in zip(texts, words, draws(), offered):
         result.append(text)
         for replaced, chosen in zip(first < rate, second):
             parts, end = [], 0

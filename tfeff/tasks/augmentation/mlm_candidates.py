@@ -45,7 +45,8 @@ class MLMCandidates:
             raise ValueError(
                 "`tokenizer` must have pieces that are whole words. Received: none"
             )
-        self._words = np.array([word for _, word in words])
+        # Of objects: the texts of many masked tokens have the same few thousand.
+        self._words = np.array([word for _, word in words], dtype=object)
         self._ids = np.array([id for id, _ in words], np.int32)
         self._table = _token_table(model.encoder.token_embedding)
         rows = self._table[self._ids]
@@ -54,7 +55,7 @@ class MLMCandidates:
                 "`masked_lm` must have a token table of finite numbers. Received: "
                 f"masked_lm={model!r}, whose table has others"
             )
-        self._vectors = WordVectors(self._words, rows)
+        self._vectors = WordVectors(self._words.tolist(), rows)
         self._count = min(count, len(words))
         self._batch_size = batch_size
         # Also for encoders without absolute positions, which could read more.

@@ -4,11 +4,12 @@ import os
 from collections.abc import Iterable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tfeff.data.arrays import as_array
 from tfeff.datasets.files import malformed
 from tfeff.storage.arguments import READ, paths
-from tfeff.utils.checks import check_ordered, check_path
+from tfeff.utils.checks import check_integer, check_ordered, check_path
 from tfeff.utils.types import Tensor
 
 
@@ -33,7 +34,7 @@ class WordVectors:
     ```
     """
 
-    def __init__(self, words: Iterable[str], vectors: np.ndarray):
+    def __init__(self, words: Iterable[str], vectors: ArrayLike):
         self.words = list(check_ordered("words", words, "a list of words"))
         try:
             with np.errstate(over="ignore"):
@@ -76,13 +77,15 @@ class WordVectors:
 
         Args:
             vector: `[D]`.
-            count: the most words to return.
+            count: integer, the most words to return.
             other_than: a word to exclude.
 
         Raises:
-            TypeError: if `vector` is no array of numbers.
-            ValueError: if it has not as many as the words', or they are not finite.
+            TypeError: if `vector` is no array of numbers, or `count` no integer.
+            ValueError: if `vector` has not as many as the words', or they are not
+                finite; if `count` is below 1.
         """
+        count = check_integer("count", count)
         vector = as_array("vector", vector, "an array of numbers", np.float32)
         size = self.vectors.shape[1]
         if vector.shape != (size,) or not np.isfinite(vector).all():
