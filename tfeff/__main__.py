@@ -21,9 +21,11 @@ def main() -> int:
         sys.stdout.reconfigure(errors="replace")  # Terminals lack some characters.
     try:
         status = run_command()
+    except BrokenPipeError:  # The reader of the output, such as `head`, has ended.
+        status = 1
+    try:
         sys.stdout.flush()
     except OSError as error:
-        # The reader of the output, such as `head`, has ended, or a disk is full.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):
             print(f"error: {error}, while writing the output", file=sys.stderr)

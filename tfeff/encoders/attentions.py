@@ -54,6 +54,7 @@ def register_attention(name: str, make: Callable | None = None) -> Callable:
         `make`, or the decorator.
 
     Raises:
+        TypeError: if `name` is no string, or `make` cannot be called.
         ValueError: if an attention of tfeff, or another one, has the name.
 
     Example:

@@ -104,6 +104,7 @@ class Encoder(
         the embedding to the last block.
 
     Raises:
+        TypeError: if an argument is of another type, or not known.
         ValueError: if an argument is out of range, `num_heads` does not divide
             `hidden_dim`, an attention is unknown, a list of attentions does not have
             one entry for each layer, or layers of different attentions are to share

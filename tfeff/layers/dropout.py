@@ -37,6 +37,7 @@ class Dropout(keras.layers.Dropout):
         training: whether elements are dropped.
 
     Raises:
+        TypeError: if an argument is of another type.
         ValueError: if `rate` is not in [0, 1), or `noise_shape` is given.
 
     Example:

@@ -48,6 +48,7 @@ class FeedForward(Layer):
         Float tensor `[B, T, D]`.
 
     Raises:
+        TypeError: if an argument is of another type.
         ValueError: if `intermediate_dim` is below 1, `num_groups` does not divide it or
             the hidden size, or `hidden` has another shape.
 

@@ -40,6 +40,7 @@ class GroupedDense(Layer):
         Float tensor `[..., units]`.
 
     Raises:
+        TypeError: if an argument is of another type.
         ValueError: if `num_groups` does not divide `units` or the input's size.
 
     Example:

@@ -56,6 +56,7 @@ class PartitionOfUnityMask(Layer):
         Float tensor `[n, T, T]`, to multiply scores `[B, n, T, T]`.
 
     Raises:
+        TypeError: if an argument is of another type.
         ValueError: if `num_parts` is odd or below 2, `layer_index` is not in
             `[0, num_layers)`, `boundaries` are not `num_parts - 1` increasing
             finite numbers, a number is out of range, an argument is given to a

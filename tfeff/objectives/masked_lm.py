@@ -152,6 +152,7 @@ class MaskedLM(Objective):
 
     Raises:
         TypeError: if `encoder` is not a `tfeff.encoders.Encoder`.
+        ValueError: if `activation` is unknown, or `layer_norm_epsilon` not above 0.
 
     Example:
 

@@ -21,6 +21,7 @@ class WordVectors:
         vectors: float array `[N, D]`, a row for each word.
 
     Raises:
+        TypeError: if an argument is of another type.
         ValueError: if the numbers of words and rows differ, words repeat, or a number
             is not finite.
 
