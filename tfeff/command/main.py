@@ -88,9 +88,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit status: 0, 1 after an error of input or of a run, which takes one line
         on standard error, 2 for a command line that cannot be read.
     """
-    name, *rest = (sys.argv[1:] if arguments is None else list(arguments)) or ["--help"]
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        return _run(*(arguments or ["--help"]))
+    except BrokenPipeError:  # The reader of the output has ended.
+        raise
+    except (ArithmeticError, ImportError, OSError, TypeError, ValueError) as error:
+        if not _is_ours(error):
+            raise
+        return _error(error, 1)
+
+
+def _run(name, *rest):
     if name == "help" and rest:
-        name, rest = rest[0], ["--help"]
+        name, rest = rest[0], ("--help",)
     if name in ("--help", "-h", "help"):
         print(_overview())
         return 0
@@ -110,14 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         values = flags.parse(settings, rest)
     except (TypeError, ValueError) as error:
         return _error(f"{error} See: tfeff {name} --help", 2)
-    try:
-        _load(command.function)(values)
-    except BrokenPipeError:  # The reader of the output has ended.
-        raise
-    except (ArithmeticError, ImportError, OSError, TypeError, ValueError) as error:
-        if not _is_ours(error):
-            raise
-        return _error(error, 1)
+    _load(command.function)(values)
     return 0
 
 
