@@ -407,3 +407,28 @@ def test_a_folder_with_brackets_is_no_glob(tmp_path):
     write_texts(tmp_path / "rte1", "RTE", dev_accuracy=0.5)
     (row,) = report(ReportSettings(runs=(str(tmp_path / "rte[1]"),))).values()
     assert list(row.values()) == [{"dev_accuracy": 0.9}]
+
+
+def test_questions_are_compared_on_the_same_ones_by_the_mean_of_the_seeds(tmp_path):
+    for name, digest, mean in (("a", "1", 0.4), ("b", "2", 0.9), ("c", "1", 0.3)):
+        best = {"mean": {"f1": mean, "exact_match": mean}}
+        metrics = {"task": "SQuAD1.1", "f1": 0.99, "exact_match": 0.99}
+        config = {"task": "SQuAD1.1", "pretrained": name}
+        write(tmp_path / name, config, {**metrics, "grid": {"best": best}})
+        parts = {"train": "0", "dev": digest}
+        (tmp_path / name / "read_data.json").write_text(json.dumps({"examples": parts}))
+    found = report(ReportSettings(runs=(str(tmp_path / "*"),)))
+    columns = {name: set(row) for name, row in found.items()}
+    assert columns["a"] == columns["c"] != columns["b"]
+    for name, mean in (("a", 0.4), ("b", 0.9), ("c", 0.3)):
+        assert list(found[name].values()) == [{"f1": mean, "exact_match": mean}]
+
+    # A part that is predicted has the digest of its own examples.
+    for name, digest in (("a", "3"), ("b", "3"), ("c", "4")):
+        path = tmp_path / name / "predictions" / "test_half" / "metrics.json"
+        path.parent.mkdir(parents=True)
+        scores = {"f1": 0.5, "exact_match": 0.25, "examples": digest}
+        path.write_text(json.dumps(scores))
+    found = report(ReportSettings(runs=(str(tmp_path / "*"),)))
+    columns = {name: set(row) for name, row in found.items()}
+    assert columns["a"] == columns["b"] != columns["c"]

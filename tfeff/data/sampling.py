@@ -1,7 +1,7 @@
 """Seeded sampling of the tokens to predict and of the order of examples."""
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import tensorflow as tf
 
@@ -185,7 +185,6 @@ def epoch_rows(
     *,
     shuffle: bool,
     repeat: bool,
-    order: Callable[[int, int, tf.Tensor], tf.Tensor],
 ) -> tf.data.Dataset:
     """The indices of the rows in each batch; epochs follow each other without a gap.
 
@@ -197,8 +196,6 @@ def epoch_rows(
         shuffle: False gives 0, 1, …, N − 1 in each epoch.
         repeat: True for endless epochs, False for one, whose last batch is filled up
             with N.
-        order: `shuffled` or `index_shuffled`, which give different permutations. Text
-            and span features each keep theirs, so that earlier runs are reproducible.
 
     Returns:
         A dataset of `[B]` int64.
@@ -215,7 +212,7 @@ def epoch_rows(
     def epoch(number: tf.Tensor) -> tf.data.Dataset:
         rows = tf.range(count, dtype=tf.int64)
         return tf.data.Dataset.from_tensor_slices(
-            order(count, seed, number) if shuffle else rows
+            shuffled(count, seed, number) if shuffle else rows
         )
 
     def filled_up(rows: tf.Tensor) -> tf.Tensor:
@@ -234,15 +231,3 @@ def shuffled(count: int, seed: int, epoch: tf.Tensor) -> tf.Tensor:
     seeds = tf.stack([tf.constant(seed, tf.int64), epoch])
     rows = tf.range(count, dtype=tf.int64)
     return tf.random.experimental.stateless_shuffle(rows, seeds)
-
-
-def index_shuffled(count: int, seed: int, epoch: tf.Tensor) -> tf.Tensor:
-    """0, …, N − 1 `[N]` int64 permuted by seed and epoch, by encryption.
-
-    Seeds that are equal modulo 2³¹ give the same orders.
-    """
-    return tf.raw_ops.RandomIndexShuffle(
-        index=tf.range(count, dtype=tf.int64),
-        seed=tf.stack([tf.constant(seed, tf.int64), epoch, epoch]),
-        max_index=tf.constant(count - 1, tf.int64),
-    )

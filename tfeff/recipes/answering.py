@@ -1,6 +1,7 @@
 """Fine-tunes a pretrained encoder to answer questions from passages."""
 
 import dataclasses
+import itertools
 import math
 import os
 from collections.abc import Callable, Sequence
@@ -192,6 +193,10 @@ def make_task(settings, dataset, metric, encoder, tokenizer):
         f"{len(train.questions):,} questions in {len(train):,} windows to train "
         f"on; {len(dev.questions):,} in {len(dev):,} to choose the best by"
     )
+    parts = {"train": train, dev_split: dev}
+    if to_predict is not None:
+        parts.setdefault(settings.predict_split, to_predict)
+    print_shared(parts)
     if length > encoder.max_sequence_length:
         print(
             f"length extension: pretrained on {encoder.max_sequence_length} tokens, "
@@ -213,6 +218,19 @@ def make_task(settings, dataset, metric, encoder, tokenizer):
         metric=metric,
         baseline=baseline,
     )
+
+
+def print_shared(parts):
+    """Prints how many questions two parts share: one does not judge the other then."""
+    asked = {
+        name: {(question.question, question.passage) for question in part.questions}
+        for name, part in parts.items()
+    }
+    for (one, questions), (other, others) in itertools.combinations(asked.items(), 2):
+        if shared := len(questions & others):
+            print(
+                f"{shared:,} of {len(others):,} questions of {other} are in {one}, too"
+            )
 
 
 def read(settings, dataset, split, given, is_predicted):
@@ -277,6 +295,21 @@ def evaluate(model, dataset, dev, max_answer_tokens):
     return dataset.metrics(examples(dev), answers), answers
 
 
+def deliver(model, dataset, dev, max_answer_tokens):
+    """The metrics and answers of a model as it is served, and the threshold there.
+
+    The official script of SQuAD 2.0 finds one threshold for F1 and one for exact
+    matches, but answers can be withheld by one only.
+    """
+    metrics, answers = evaluate(model, dataset, dev, max_answer_tokens)
+    threshold = metrics.get("no_answer_threshold")
+    if threshold is None:
+        return metrics, answers, None
+    answers = withhold(answers, threshold)
+    metrics |= dataset.metrics(examples(dev), texts(answers))
+    return metrics, answers, served_threshold(threshold, answers)
+
+
 def write_best(settings, run, task, tokenizer, summary):
     """Predictions, model and export of the best cell; the metrics last."""
     # They are of a start that was stopped here, or of cells that were deleted since.
@@ -289,15 +322,7 @@ def write_best(settings, run, task, tokenizer, summary):
     if not is_kept:
         remove_predictions(run)
     longest = settings.max_answer_tokens
-    metrics, answers = evaluate(model, task.dataset, task.dev, longest)
-    threshold = metrics.get("no_answer_threshold")
-    served = None
-    if threshold is not None:
-        # The official script finds one threshold for F1 and one for exact matches, but
-        # answers can be withheld by one only.
-        answers = withhold(answers, threshold)
-        metrics |= task.dataset.metrics(examples(task.dev), texts(answers))
-        served = served_threshold(threshold, answers)
+    metrics, answers, served = deliver(model, task.dataset, task.dev, longest)
     task.dataset.write_predictions(
         task.dev_split, examples(task.dev), answers, run.directory
     )
@@ -342,7 +367,7 @@ def predict_part(settings, run, task, metrics):
     write_predictions(run, task.dataset, split, asked, answers)
     if task.predicted_baseline:
         scores = task.dataset.metrics(asked, texts(answers))
-        write_scores(run, split, scores, task.predicted_baseline)
+        write_scores(run, split, asked, scores, task.predicted_baseline)
     print(f"predictions of {split}: {run.shown(run.path('predictions', split))}")
 
 

@@ -8,6 +8,7 @@ import os
 import sys
 import zipfile
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -58,7 +59,9 @@ def keep_data(
     found = {
         "label_names": None if labels is None else list(labels),
         "metric_names": list(dataset.metric_names),
-        "examples": {part: _digest(examples) for part, examples in parts.items()},
+        "examples": {
+            part: examples_digest(examples) for part, examples in parts.items()
+        },
     }
     if digests := _pretrained_digests(run.config):
         found[PRETRAINED] = digests
@@ -200,7 +203,7 @@ def crosses_documents(run_dir: str, settings: PretrainSettings) -> bool:
         return False
 
 
-def _digest(examples):
+def examples_digest(examples: Any) -> str:
     """Digest of all columns but those of what was left out."""
     digest = hashlib.sha256()
     for field in dataclasses.fields(examples):

@@ -86,7 +86,7 @@ def distill_on_a_task(
         if not dev_part.has_spans:  # Of passages all windows are read.
             parts = {"examples to train on": train_part.rows, "of dev": dev_part.rows}
             print_long(parts)
-        teachers = dev_part.score(teacher)
+        teachers, _ = dev_part.delivered(teacher)
         baseline = make_baseline(dataset, train, {"": dev})
         print(f"teacher: {scores_line(teachers, baseline)}")
         metric = dataset.metric_names[0]
@@ -119,13 +119,14 @@ def distill_on_a_task(
         keep_data(run, dataset, read, trained="")
         tfeff.training.save_checkpoint(student, run.path(MODEL))
         _draw(student, dev_part, run)
+        scores, options = dev_part.delivered(student)
         write(
             run,
-            {"student": best.best, "teacher": teachers, "baseline": baseline},
+            {"student": scores, "teacher": teachers, "baseline": baseline},
             student,
             tokenizer,
             sequence_length=settings.sequence_length,
-            **dev_part.export_options(student, best.best),
+            **options,
         )
         return finish(run)
 
@@ -161,26 +162,27 @@ class _Part:
     def score(self, model: keras.Model) -> dict[str, float]:
         """The scores of a model; undefined where it has diverged."""
         if self.has_spans:
-            return self._answers(model)[0]
+            longest = self.settings.max_answer_tokens
+            return answering.evaluate(model, self.dataset, self.rows, longest)[0]
         predictions = finetuning.predict(model, self.rows, pad_to_longest=False)
         return task_scores(self.dataset, self.examples, predictions)
 
-    def export_options(self, model: keras.Model, metrics: dict[str, float]) -> dict:
-        """The options of `tfeff.export.save_for_serving`, but for the length."""
-        if not self.has_spans:
-            return export_options(self.examples)
-        threshold = metrics.get("no_answer_threshold")
-        return {
-            "stride": self.settings.stride,
-            "max_answer_tokens": self.settings.max_answer_tokens,
-            "no_answer_threshold": None
-            if threshold is None
-            else answering.served_threshold(threshold, self._answers(model)[1]),
-        }
+    def delivered(self, model: keras.Model) -> tuple[dict[str, float], dict]:
+        """The scores of a model as it is served, and the options of its export.
 
-    def _answers(self, model):
+        These are those of `tfeff.export.save_for_serving`, but for the length.
+        """
+        if not self.has_spans:
+            return self.score(model), export_options(self.examples)
         longest = self.settings.max_answer_tokens
-        return answering.evaluate(model, self.dataset, self.rows, longest)
+        scores, _, threshold = answering.deliver(
+            model, self.dataset, self.rows, longest
+        )
+        return scores, {
+            "stride": self.settings.stride,
+            "max_answer_tokens": longest,
+            "no_answer_threshold": threshold,
+        }
 
 
 def _remove_unfinished(run):

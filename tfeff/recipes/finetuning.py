@@ -431,7 +431,7 @@ def predict_part(task, model, split, run):
         print(f"predictions: {run.shown(path)}")
     if task.predicted_baseline:
         scores = task_scores(task.dataset, examples, found)
-        write_scores(run, split, scores, task.predicted_baseline)
+        write_scores(run, split, examples, scores, task.predicted_baseline)
 
 
 def encoder_batches(rows, sequence_length, batch_size, **options):

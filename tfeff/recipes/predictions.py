@@ -8,6 +8,7 @@ from typing import Any
 
 import tfeff
 from tfeff.recipes.baselines import scores_line
+from tfeff.recipes.data_record import examples_digest
 from tfeff.recipes.runs import copy
 from tfeff.training.grid import METRICS
 from tfeff.utils.files import remove_folder
@@ -60,11 +61,21 @@ def write_predictions(
 def write_scores(
     run: tfeff.training.RunDirectory,
     split: str,
+    examples: Any,
     scores: Mapping[str, float],
     baseline: Mapping,
 ) -> None:
-    """Writes and prints the metrics of predictions, with those of the baseline."""
+    """Writes and prints the metrics of predictions, with those of the baseline.
+
+    Args:
+        run: the run directory.
+        split: the name of the part.
+        examples: its examples, whose digest is written, too.
+        scores: the metrics.
+        baseline: as of `make_baseline`.
+    """
     tfeff.training.write_metrics(
-        {**scores, "baseline": baseline}, run.path("predictions", split, METRICS)
+        {**scores, "baseline": baseline, "examples": examples_digest(examples)},
+        run.path("predictions", split, METRICS),
     )
     print(f"{split}: {scores_line(scores, baseline)}")

@@ -16,9 +16,10 @@ class ReportSettings(Settings):
     the metric that the run chose by, on the development set (for MNLI, on both sets),
     and the average over GLUE's eight tasks where all are there. For questions it shows
     exact match and F1: those of `predict_split`, such as test_half of MRQA, where the
-    run has them, and of the development set otherwise. Below stand the baselines, which
-    read no text: the commonest class or answer of the training part, the mean rating,
-    each word's commonest label.
+    run has them, and of the development set otherwise. On the development set these are
+    means over the seeds, on another part the best model's. Below stand the baselines,
+    which read no text: the commonest class or answer of the training part, the mean
+    rating, each word's commonest label.
 
     Of several runs of a task that fine-tune one encoder, the best counts; a last table
     has each of them, by its folder, the best first. Whatever else a glob matches, such

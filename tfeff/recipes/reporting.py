@@ -38,8 +38,9 @@ class _Column(NamedTuple):
         task: the name of the data set.
         scored_by: the metric with its part, of texts; the part alone, of questions.
         of_questions: whether it is a task of questions.
-        digests: those of the examples that are scored, but of questions and of GLUE,
-            whose files are the same everywhere. WikiANN has others for each language.
+        digests: those of the examples that are scored, but of GLUE, whose files are
+            the same everywhere. WikiANN has others for each language, and questions of
+            one's own may be given as SQuAD's.
         data: the folder of the files, of runs of earlier versions, without digests.
     """
 
@@ -257,22 +258,29 @@ def _read(folder):
         raise _NoScores("a run of another command")
     # Earlier runs of questions name it in their settings alone, if it is not "dev".
     part = metrics.get("dev_split") or config.get("dev_split") or "dev"
-    if is_question:
-        part, metrics = _predicted(folder, part, metrics)
+    predicted = None
+    if is_question and (name := _predicted(folder, part)):
+        part, predicted = name, _json(folder, f"predictions/{name}/metrics.json")
     try:
         task = ALIASES.get(config["task"], config["task"])
         if is_question:
-            scores = {name: _number(metrics[name]) for name in ("f1", "exact_match")}
+            # Of the development set the mean over the seeds, as of texts: the best seed
+            # was chosen by it.
+            best = metrics["grid"].get("best", {"mean": metrics})
+            found = predicted or best["mean"]
+            scores = {name: _number(found[name]) for name in ("f1", "exact_match")}
         else:
             scores = _text_scores(metrics)
-        baseline = metrics.get("baseline")
+        baseline = (predicted or metrics).get("baseline")
         if baseline is not None:
             of_baseline = {name: _number(baseline["metrics"][name]) for name in scores}
             baseline = {"name": baseline["name"], "metrics": of_baseline}
         scored_by = part if is_question else metrics["metric"]
-        is_fixed = is_question or task in SCORED_TASKS
+        is_fixed = task in SCORED_TASKS
         data = "" if is_fixed else config.get("data", "").rstrip("/")
         digests = () if is_fixed else _digests(folder)
+        if predicted:
+            digests = (predicted["examples"],) if "examples" in predicted else ()
         place = {"digests": digests} if digests else {"data": os.path.basename(data)}
         column = _Column(task, scored_by, is_question, **place)
         return config["pretrained"], column, data, scores, baseline
@@ -308,16 +316,13 @@ def _text_scores(summary):
     return {key: _number(mean[key]) for key in [metric, *keys]}
 
 
-def _predicted(folder, part, metrics):
-    """A part that is predicted, else that of the development set, and its metrics."""
+def _predicted(folder, part):
+    """A part that is predicted beside that of the development set; `None` without."""
     names = glob.glob("*/metrics.json", root_dir=os.path.join(folder, "predictions"))
     parts = sorted({os.path.dirname(name) for name in names} - {part})
-    if not parts:
-        return part, metrics
     if len(parts) > 1:
         print(f"{folder}: of its predicted parts, {parts[0]} is shown", file=sys.stderr)
-    path = os.path.join("predictions", parts[0], "metrics.json")
-    return parts[0], _json(folder, path)
+    return parts[0] if parts else None
 
 
 def _table(found, names):

@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfeff.data.dataset_options import finalize
-from tfeff.data.sampling import epoch_rows, shuffled
+from tfeff.data.sampling import epoch_rows
 from tfeff.utils.checks import check_bool, check_integer
 
 
@@ -75,9 +75,7 @@ class FeatureRows:
         batch_size = check_integer("batch_size", batch_size, self.least_rows)
         padded = check_bool("pad_to_longest", pad_to_longest)
         length = None if padded else self.sequence_length
-        rows = epoch_rows(
-            len(self), batch_size, seed, shuffle=shuffle, repeat=repeat, order=shuffled
-        )
+        rows = epoch_rows(len(self), batch_size, seed, shuffle=shuffle, repeat=repeat)
         batches = rows.map(
             lambda rows: self._batch(rows, length), num_parallel_calls=tf.data.AUTOTUNE
         )

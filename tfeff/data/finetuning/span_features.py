@@ -15,7 +15,7 @@ from tfeff.data.finetuning.examples import (
 )
 from tfeff.data.finetuning.packing import num_separators, pair_frame
 from tfeff.data.finetuning.windows import PAIR_FRAME, window_inputs, windows_of
-from tfeff.data.sampling import epoch_rows, index_shuffled
+from tfeff.data.sampling import epoch_rows
 from tfeff.data.text.offset_tokenizer import encode_with_offsets
 from tfeff.data.text.tokenizers import FRAME_NAMES, special_token_ids
 from tfeff.utils.checks import check_integer
@@ -106,14 +106,7 @@ class SpanFeatures:
             found = tf.nest.map_structure(lambda x: tf.gather(x, rows), columns)
             return *found, {"start": weight, "end": weight}
 
-        rows = epoch_rows(
-            len(self),
-            batch_size,
-            seed,
-            shuffle=shuffle,
-            repeat=repeat,
-            order=index_shuffled,
-        )
+        rows = epoch_rows(len(self), batch_size, seed, shuffle=shuffle, repeat=repeat)
         return finalize(rows.map(batch, num_parallel_calls=tf.data.AUTOTUNE))
 
     def window_offsets(self, row: int) -> np.ndarray:
