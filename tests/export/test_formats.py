@@ -3,6 +3,7 @@
 import importlib.util
 import pathlib
 import resource
+import warnings
 
 import keras
 import numpy as np
@@ -459,3 +460,19 @@ def test_float8_is_named(format, tmp_path):
     with pytest.raises(ValueError, match="`model` must not be quantized to float8"):
         export_model(encoder, tmp_path / "model", format=format)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_signature_has_the_dtypes_of_the_inputs(tmp_path):
+    encoder = tiny("bert_base", num_layers=1)
+    ids = keras.InputSpec(shape=(None, None), dtype="int64")
+    with pytest.raises(
+        ValueError, match="`input_signature` must have the dtypes.*int32"
+    ):
+        encoder.export(str(tmp_path / "x"), input_signature={"token_ids": ids})
+    assert not list(tmp_path.iterdir())
+    ids = keras.InputSpec(shape=(None, None))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        encoder.export(
+            str(tmp_path / "x"), input_signature={"token_ids": ids}, verbose=False
+        )

@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-import types
 from pathlib import Path
 
 import pytest
@@ -311,19 +310,3 @@ def test_a_configuration_of_the_script_before_is_taken():
     assert AnswerSettings.upgraded(script) == settings.config()
     assert settings.epochs == (2,) and settings.weight_decay == (0.01,)
     assert settings.num_steps(9, 4, 2) == 6
-
-
-def test_parts_that_share_questions_are_told(capsys):
-    def part(*questions):
-        return types.SimpleNamespace(
-            questions=[tfeff.data.Question(str(i), *q) for i, q in enumerate(questions)]
-        )
-
-    a, b, c = ("Who?", "A cat."), ("Who?", "A dog."), ("Where?", "A cat.")
-    answering.print_shared({"train": part(a, b), "dev": part(b, c), "test": part(c)})
-    assert capsys.readouterr().out.splitlines() == [
-        "1 of 2 questions of dev are in train, too",
-        "1 of 1 questions of test are in dev, too",
-    ]
-    answering.print_shared({"train": part(a), "dev": part(b)})
-    assert not capsys.readouterr().out

@@ -9,6 +9,8 @@ import numpy as np
 import sentencepiece
 import tensorflow as tf
 
+from tfeff.data.text.bert_tokenizer import BertTokenizer
+
 _CHUNK = re.compile(r"[^ \t\n\r]+")
 _IDEOGRAPHS = ("CJK UNIFIED", "CJK COMPATIBILITY IDEOGRAPH")
 SPACE = "\u2581"  # what SentencePiece writes for a space
@@ -32,7 +34,9 @@ def _sentence_piece(tokenizer, texts):
 def _word_piece(tokenizer, texts):
     # White space always ends a word, so each chunk has its own tokens.
     chunks = dict.fromkeys(chunk for text in texts for chunk in _CHUNK.findall(text))
-    atoms = {chunk: list(_atoms(chunk)) for chunk in chunks}
+    # KerasHub's own tokenizers read words that other spaces join as one.
+    ends_words = is_word_or_space if isinstance(tokenizer, BertTokenizer) else is_word
+    atoms = {chunk: list(_atoms(chunk, ends_words)) for chunk in chunks}
     words = dict.fromkeys(chunks)
     words.update(dict.fromkeys(c[a:b] for c, spans in atoms.items() for a, b in spans))
     ids_of = dict(zip(words, _rows(tokenizer(list(words))))) if words else {}
@@ -64,11 +68,11 @@ def _rows(ids):
     return ids.to_list() if isinstance(ids, tf.RaggedTensor) else map(list, ids)
 
 
-def _atoms(chunk):
-    """Cuts at what is a word of its own: punctuation and ideographs."""
+def _atoms(chunk, ends_words):
+    """Cuts at what is a word of its own: punctuation and ideographs, and spaces."""
     start = 0
     for index, character in enumerate(chunk):
-        if is_word(character):
+        if ends_words(character):
             if start < index:
                 yield start, index
             yield index, index + 1
@@ -84,6 +88,11 @@ def is_word(character: str) -> bool:
         or unicodedata.category(character)[0] == "P"
         or unicodedata.name(character, "").startswith(_IDEOGRAPHS)
     )
+
+
+def is_word_or_space(character: str) -> bool:
+    """Whether it is such a word, or a space of any width."""
+    return is_word(character) or unicodedata.category(character)[0] == "Z"
 
 
 def _parts(word, pieces, tokenizer):

@@ -380,3 +380,30 @@ def test_what_does_not_fit_is_named():
     model.encoder.blocks[0].activity_regularizer = keras.regularizers.L2(0.1)
     with pytest.raises(ValueError, match="no losses of their own.*1 such"):
         trained(model, masked_lm_batches(1))
+
+
+@pytest.mark.parametrize("kind", ["by name", "by name, with weights", "by place"])
+def test_parts_of_batches_with_several_outputs(kind):
+    """Of a model of the user's own; in parts it trains as with whole batches."""
+
+    def trained(steps):
+        keras.utils.set_random_seed(1)
+        inputs = keras.Input((3,))
+        outputs = {n: keras.layers.Dense(1, name=n)(inputs) for n in ("a", "b")}
+        loss = {name: GlobalMeanSquaredError() for name in outputs}
+        if kind == "by place":
+            outputs, loss = list(outputs.values()), list(loss.values())
+        model = DistributedModel(inputs, outputs)
+        model.compile(AdamW(0.1), loss, accumulation_steps=steps)
+        model.fit(x, y, sample_weight=weights, batch_size=8, shuffle=False, verbose=0)
+        return model.get_weights()
+
+    rng = np.random.default_rng(0)
+    x, weights = rng.random((8, 3)), None
+    y = {name: rng.random((8, 1)) for name in ("a", "b")}
+    if kind == "by name, with weights":
+        weights = {name: rng.random(8) for name in y}
+    if kind == "by place":
+        y = list(y.values())
+    for one, other in zip(trained(1), trained(2), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-7)

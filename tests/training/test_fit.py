@@ -7,7 +7,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfeff.training import DistributedModel
+import tfeff
+from tests.subjects import training_steps
+from tests.subjects.sentences import tokenizer
+from tfeff.training import DistributedModel, adamw
 
 X, Y = np.arange(8.0)[:, None], np.zeros((8, 1))
 
@@ -71,3 +74,73 @@ def test_arrays_are_shuffled():
     assert model.fit(X, Y, 4, 1, 0).history["loss"]
     assert trained(1) != trained(2)
     assert trained(1, shuffle=False) == trained(2, shuffle=False)
+
+
+def schedule_model():
+    model = make_model()
+    model.compile(adamw(1e-3, warmup_steps=1, total_steps=10), "mse")
+    return model
+
+
+@pytest.mark.parametrize("kind", ["steps_per_epoch", "cardinality"])
+def test_epochs_behind_the_schedule_are_told(kind):
+    batches = tf.data.Dataset.from_tensors((X, Y)).repeat(5)
+    options = {"steps_per_epoch": 5} if kind == "steps_per_epoch" else {}
+    if options:
+        batches = batches.repeat()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        schedule_model().fit(batches, epochs=2, verbose=0, **options)
+    with pytest.warns(UserWarning, match="takes 15 steps, .* ends after 10"):
+        schedule_model().fit(batches, epochs=3, verbose=0, **options)
+
+
+def test_what_trains_is_decided_by_compile():
+    """A traced step would go on with the weights of before."""
+    model = make_model()
+    model.fit(X, Y, verbose=0)
+    model.layers[-1].trainable = False
+    with pytest.raises(ValueError, match="must be compiled again"):
+        model.fit(X, Y, verbose=0)
+    model.layers[-1].trainable = True
+    model.fit(X, Y, verbose=0)
+    model.layers[-1].trainable = False
+    model.compile("sgd", "mse")
+    before = model.layers[-1].kernel.numpy()
+    model.fit(X, Y, verbose=0)
+    np.testing.assert_array_equal(model.layers[-1].kernel, before)
+
+
+def test_a_fit_after_one_that_failed():
+    model = tfeff.tasks.Classifier(training_steps.encoder(), 2)
+    model.compile()
+    ids = np.ones((4, 6), "int32")
+    inputs = {"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": ids}
+    labels = np.array([0, 1, 1, 0])
+    for wrong in (np.eye(2)[labels], np.eye(2, dtype="int32")[labels]):
+        with pytest.raises(ValueError, match=r"Of one-hot vectors give `argmax\(-1\)`"):
+            model.fit(inputs, wrong, verbose=0)
+        with pytest.raises(ValueError, match="one-hot"):
+            model.evaluate(inputs, wrong, verbose=0)
+    with pytest.raises(ValueError, match="batches must be made for this model"):
+        model.fit(inputs, ids, verbose=0)
+    assert model.fit(inputs, labels, verbose=0).history["loss"]
+    assert model.evaluate(inputs, labels, verbose=0)
+
+
+def test_what_batches_are_made_of_is_told():
+    model = tfeff.tasks.Classifier(training_steps.encoder(), 2)
+    model.compile()
+    examples = tfeff.data.TextExamples(["a b"], labels=[1], label_names=("x", "y"))
+    rows = tfeff.data.text_features(examples, tokenizer(), 8)
+    for wrong, way in ((rows, r"x\.dataset\("), (examples, r"text_features\(x")):
+        for call in (model.fit, model.evaluate, model.predict):
+            with pytest.raises(
+                TypeError, match=f"`x` must be batches, such as .*{way}"
+            ):
+                call(wrong, verbose=0)
+    for texts in (["a text"], np.array(["a text"]), np.array(["a text"], object)):
+        with pytest.raises(TypeError, match="`x` must be numbers.*text_features"):
+            model.fit(texts, verbose=0)
+    with pytest.raises(TypeError, match="`y` must be numbers"):
+        model.fit({}, np.array(["x", "y"]), verbose=0)

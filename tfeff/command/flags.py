@@ -44,7 +44,9 @@ def parse(cls: type[Settings], arguments: Sequence[str]) -> Settings:
         if "Did you mean" not in message:
             message += "."
             if any(field.name == "override" for field in fields):
-                message += f" Encoders' arguments are given as --override={name}=VALUE."
+                message += (
+                    f" If it is an argument of encoders, give --override={name}=VALUE."
+                )
         raise ValueError(message) from None
     except flags.Error as error:
         raise ValueError(str(error)) from None

@@ -123,7 +123,10 @@ def export_outputs(
     model = keras.Model(inputs, outputs, name=name)
     specs = _specs(inputs, input_signature)
     if len(specs) < len(inputs):
-        given = {x: keras.Input(s.shape[1:], dtype=s.dtype) for x, s in specs.items()}
+        given = {
+            name: keras.Input(spec.shape[1:], dtype=spec.dtype, name=name)
+            for name, spec in specs.items()
+        }
         others = {x: f(given["token_ids"]) for x, f in _DEFAULTS.items()}
         filled = {x: given.get(x, others.get(x)) for x in inputs}
         model = keras.Model(given, model(filled))
@@ -145,6 +148,12 @@ def _specs(inputs, signature) -> dict[str, keras.InputSpec]:
             f"many dimensions as the model's inputs, {expected}. "
             f"Received: input_signature={signature!r}"
         )
+    for name, spec in signature.items():
+        if spec.dtype not in (None, inputs[name].dtype):
+            raise ValueError(
+                f"`input_signature` must have the dtypes of the model's inputs, for "
+                f"`{name}` {inputs[name].dtype}, or none. Received: {spec!r}"
+            )
     missing = [x for x in inputs if x not in signature and x not in _DEFAULTS]
     if missing:
         raise ValueError(

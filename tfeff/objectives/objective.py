@@ -159,8 +159,8 @@ class Objective(StaysFrozen, DistributedModel):
                 f"accumulation_steps={self.accumulation_steps}"
             )
 
-    def _fit_warnings(self):
-        yield from super()._fit_warnings()
+    def _fit_warnings(self, steps):
+        yield from super()._fit_warnings(steps)
         # Of a frozen encoder Keras names no weights, whatever its layers say.
         of_encoder = any(weight.trainable for weight in self.encoder.weights)
         if self.trainable_weights and not of_encoder:
@@ -283,18 +283,6 @@ class Objective(StaysFrozen, DistributedModel):
         if not are_means(self.loss):
             y, y_pred, sample_weight = self._as_columns(y, y_pred, sample_weight)
         return super().compute_loss(x, y, y_pred, sample_weight, training)
-
-    def target_weights(self, x, y, sample_weight=None):
-        if not isinstance(y, dict):
-            return super().target_weights(x, y, sample_weight)
-        if not isinstance(sample_weight, dict):
-            sample_weight = dict.fromkeys(y, sample_weight)
-        return {
-            name: super(Objective, self).target_weights(
-                x, targets, sample_weight.get(name)
-            )
-            for name, targets in y.items()
-        }
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
         y, y_pred, sample_weight = self._as_columns(y, y_pred, sample_weight)

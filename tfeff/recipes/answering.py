@@ -1,7 +1,6 @@
 """Fine-tunes a pretrained encoder to answer questions from passages."""
 
 import dataclasses
-import itertools
 import math
 import os
 from collections.abc import Callable, Sequence
@@ -39,6 +38,7 @@ from tfeff.recipes.runs import (
     recipe_running,
 )
 from tfeff.recipes.settings import check_settings
+from tfeff.recipes.shared_examples import print_shared
 from tfeff.recipes.starting import load_pretrained
 from tfeff.recipes.task_dataset import best_metric, find_dataset
 from tfeff.recipes.tuning import Tuning, check_lora, load_best, make_grid
@@ -196,7 +196,7 @@ def make_task(settings, dataset, metric, encoder, tokenizer):
     parts = {"train": train, dev_split: dev}
     if to_predict is not None:
         parts.setdefault(settings.predict_split, to_predict)
-    print_shared(parts)
+    print_shared({name: examples(part) for name, part in parts.items()})
     if length > encoder.max_sequence_length:
         print(
             f"length extension: pretrained on {encoder.max_sequence_length} tokens, "
@@ -218,19 +218,6 @@ def make_task(settings, dataset, metric, encoder, tokenizer):
         metric=metric,
         baseline=baseline,
     )
-
-
-def print_shared(parts):
-    """Prints how many questions two parts share: one does not judge the other then."""
-    asked = {
-        name: {(question.question, question.passage) for question in part.questions}
-        for name, part in parts.items()
-    }
-    for (one, questions), (other, others) in itertools.combinations(asked.items(), 2):
-        if shared := len(questions & others):
-            print(
-                f"{shared:,} of {len(others):,} questions of {other} are in {one}, too"
-            )
 
 
 def read(settings, dataset, split, given, is_predicted):

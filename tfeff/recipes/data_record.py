@@ -136,6 +136,15 @@ def _digests(pretrained):
     return digests
 
 
+def caches_record(train: tfeff.data.Cache, validation: tfeff.data.Cache) -> dict:
+    """What tells the caches of a pretraining from others, by their names."""
+    noted = ("corpus_hash", "num_sequences", "tokenizer_hash")
+    return {
+        name: {attribute: getattr(cache, attribute) for attribute in noted}
+        for name, cache in zip(CACHES, (train, validation))
+    }
+
+
 def keep_caches(
     run: tfeff.training.RunDirectory,
     train: tfeff.data.Cache,
@@ -156,11 +165,7 @@ def keep_caches(
     Raises:
         ValueError: if a cache is of other text, or of other sequences or tokens of it.
     """
-    noted = ("corpus_hash", "num_sequences", "tokenizer_hash")
-    found: dict[str, object] = {
-        name: {attribute: getattr(cache, attribute) for attribute in noted}
-        for name, cache in zip(CACHES, (train, validation))
-    }
+    found = caches_record(train, validation)
     found[CROSS_DOCUMENTS] = train.cross_documents
     path = run.path(READ_DATA)
     there = {}

@@ -34,6 +34,7 @@ from tfeff.recipes.runs import (
     recipe_running,
 )
 from tfeff.recipes.settings import check_settings
+from tfeff.recipes.shared_examples import print_shared
 from tfeff.recipes.starting import load_pretrained
 from tfeff.recipes.task_dataset import best_metric, find_dataset, task_class
 from tfeff.recipes.task_scores import has_ratings, print_undefined, task_scores
@@ -286,6 +287,7 @@ def make_task(settings, dataset, encoder, tokenizer):
         f"{dataset.name}: {len(train):,} examples to train on, "
         f"{', '.join(f'{len(e):,} of {s}' for s, e in dev.items())}"
     )
+    print_shared({"train": train, **dev})
     split = dataset.dev_splits[0]
     print_undefined(dataset, metric, split, dev[split])
     parts = {"examples to train on": task.train}

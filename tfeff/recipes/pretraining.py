@@ -17,6 +17,7 @@ from tfeff.recipes.corpus_settings import (
     check_no_fraction,
     check_no_training,
 )
+from tfeff.recipes.data_record import caches_record
 from tfeff.recipes.intervals import eval_every
 from tfeff.recipes.overrides import check_override
 from tfeff.recipes.pretrain_settings import PretrainSettings
@@ -202,6 +203,8 @@ def run_pretraining(
             lambda: read_data(run, settings),
             files=(*RUN_TOKENIZER, "cache"),
         )
+        with strategy.scope():  # A worker may have another copy of `cache_dir`.
+            tfeff.training.check_equal_settings(caches_record(train, valid))
         examples = objective(settings).examples
         with tfeff.data.damage_named(valid):
             check_targets(settings, valid_batches(settings, valid, tokenizer)())

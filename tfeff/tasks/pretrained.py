@@ -309,7 +309,7 @@ def find_preset(path):
                 f"{', '.join(map(str, steps))}: its encoder is '{path}@{steps[-1]}'"
             )
         elif not os.path.isdir(preset):
-            known = f"no folder{_hub_hint(path)}"
+            known = f"no folder{_file_hint(path) or _hub_hint(path)}"
         else:
             known = f"without {missing}{_folder_hint(path, present, missing)}"
         raise ValueError(
@@ -318,6 +318,13 @@ def find_preset(path):
             f"Received: path={path!r}, {known}"
         )
     return preset
+
+
+def _file_hint(path):
+    """A hint for the error message if the path is a file of Keras."""
+    if not os.path.isfile(path):
+        return ""
+    return ", but a file. `tfeff.training.load_checkpoint` reads those of .keras"
 
 
 def _hub_hint(path):

@@ -100,11 +100,14 @@ class ResumeEpoch(keras.callbacks.Callback):
         num_steps: integer, steps of the first epoch that are done.
         state: the metrics after them, from `metrics_state`.
         batch: what a batch of the training data is made of, its `element_spec`.
+
+    Attributes:
+        steps_before: `num_steps`, by which `fit` makes fewer updates.
     """
 
     def __init__(self, num_steps: int, state: Any, batch: Any):
         super().__init__()
-        self._num_steps = num_steps
+        self._num_steps = self.steps_before = num_steps
         self._state = state
         self._batch = batch
         self._train = None

@@ -79,6 +79,21 @@ def cross_entropies(y_true: Tensor, y_pred: Tensor) -> Tensor:
     return losses
 
 
+def _check_rank(y_true, y_pred):
+    """Raises unless there is one target for each row of logits, also in a column."""
+    targets, rows = tuple(y_true.shape), tuple(y_pred.shape[:-1])
+    if len(targets) == len(rows) or targets[len(rows) :] in ((1,), (None,)):
+        return
+    one_hot = len(targets) == len(rows) + 1 and targets[-1] == y_pred.shape[-1]
+    advice = "The batches must be made for this model"
+    if one_hot:
+        advice = "Of one-hot vectors give `argmax(-1)`"
+    raise ValueError(
+        f"`y_true` must be the id of a class for each row of logits. {advice}. "
+        f"Received: y_true of shape {targets}, y_pred of shape {tuple(y_pred.shape)}"
+    )
+
+
 @keras.saving.register_keras_serializable(package="tfeff")
 class GlobalMeanCrossentropy(GlobalMean):
     """Cross-entropy averaged over every weighted target of the global batch.
@@ -107,7 +122,8 @@ class GlobalMeanCrossentropy(GlobalMean):
 
     Raises:
         TypeError: if `y_true` are not integers.
-        ValueError: if a target is known to be out of range.
+        ValueError: if a target is known to be out of range, or there is not one for
+            each row of `y_pred`, as of one-hot vectors.
 
     Example:
 
@@ -121,6 +137,7 @@ class GlobalMeanCrossentropy(GlobalMean):
         super().__init__(name=name, dtype=dtype)
 
     def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
+        _check_rank(y_true, y_pred)
         check_integers("y_true", y_true, _OF_RATINGS)
         if y_pred.shape[-1] is not None:
             check_range("y_true", y_true, 0, y_pred.shape[-1] - 1)

@@ -1,10 +1,12 @@
+import contextlib
 import contextvars
 import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import keras
+import numpy as np
 
 from tfeff.compat import (
     BuiltByOneReplica,
@@ -101,6 +103,7 @@ class DistributedModel(
     optimizer: Any
     train_function: Any
     test_function: Any
+    predict_function: Any
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         if cls is DistributedModel and _is_functional(args, kwargs):
@@ -120,45 +123,64 @@ class DistributedModel(
         """As `keras.Model.fit`. Data sets, which come shuffled, cause no warning.
 
         Keras would warn that it ignores `shuffle=True`, its own default. A
-        `UserWarning` says where the optimizer's schedule is over, so that nothing is
-        trained, or a task's encoder is frozen, so that its head learns alone.
+        `UserWarning` says where the optimizer's schedule is over, or ends before the
+        training does, so that nothing is trained, or a task's encoder is frozen, so
+        that its head learns alone.
 
         Raises:
+            TypeError: if `x` are features, examples, a cache or texts, of which no
+                batches were made.
             ValueError: if a data set has no end, and `steps_per_epoch`, or
                 `validation_steps`, is not given; if there is a `class_weight`, and
-                labels are of tokens or batches have weights.
+                labels are of tokens or batches have weights; if other weights train
+                than when the model was trained before, without another `compile`.
         """
         given = _arguments("fit", x, y, *args, **kwargs)
+        self._check_batches(x, y)
+        if self.train_function is not None and self._trains != self._trained_weights():
+            raise ValueError(
+                "The model must be compiled again before it is trained on: since it "
+                "was trained, other weights train, as after `trainable` was set. It "
+                "would go on with those of before"
+            )
         self._check_class_weight(
             given.get("class_weight"), x, y, given.get("sample_weight")
         )
         validation = given.get("validation_data")
         _check_ends(x, "steps_per_epoch", given)
         _check_ends(validation, "validation_steps", given)
-        for text in self._fit_warnings():
+        for text in self._fit_warnings(_steps(x, given)):
             warnings.warn(text, stacklevel=2)
         is_dataset = getattr(x, "element_spec", None) is not None
         if is_dataset and "shuffle" not in given:
             kwargs["shuffle"] = False
-        return super().fit(x, y, *args, **kwargs)
+        with self._anew_after_errors():
+            return super().fit(x, y, *args, **kwargs)
 
     def evaluate(self, x: Any = None, *args: Any, **kwargs: Any) -> Any:
         """As `keras.Model.evaluate`.
 
         Raises:
+            TypeError: as `fit`.
             ValueError: if a data set has no end, and `steps` is not given.
         """
-        _check_ends(x, "steps", _arguments("evaluate", x, *args, **kwargs))
-        return super().evaluate(x, *args, **kwargs)
+        given = _arguments("evaluate", x, *args, **kwargs)
+        self._check_batches(x, given.get("y"))
+        _check_ends(x, "steps", given)
+        with self._anew_after_errors():
+            return super().evaluate(x, *args, **kwargs)
 
     def predict(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         """As `keras.Model.predict`.
 
         Raises:
+            TypeError: as `fit`.
             ValueError: if a data set has no end, and `steps` is not given.
         """
+        self._check_batches(x)
         _check_ends(x, "steps", _arguments("predict", x, *args, **kwargs))
-        return super().predict(x, *args, **kwargs)
+        with self._anew_after_errors():
+            return super().predict(x, *args, **kwargs)
 
     def train_on_batch(
         self,
@@ -207,23 +229,68 @@ class DistributedModel(
                 f"Received: class_weight={class_weight!r}"
             )
 
-    def _fit_warnings(self):
-        """The texts that `fit` warns of: here, of a schedule that is over."""
+    def _check_batches(self, x, y=None):
+        """Raises for what batches are made of, which Keras cannot name."""
+        made_by = {
+            "dataset": "x.dataset(batch_size=16)",
+            "batches": "x.batches(examples, batch_size=16)",
+            "sample": "tfeff.data.text_features(x, tokenizer, 128).dataset(16)",
+        }
+        for method, way in made_by.items():
+            if callable(getattr(x, method, None)) and not hasattr(x, "element_spec"):
+                raise TypeError(
+                    f"`x` must be batches, such as {way}. "
+                    f"Received: x of type {type(x).__name__}"
+                )
+        inputs = getattr(self, "inputs", None) or ()
+        if not inputs or any(part.dtype == "string" for part in inputs):
+            return
+        for name, value in (("x", x), ("y", y)):
+            if _is_text(value):
+                way = made_by["sample"] if name == "x" else "indices of the names"
+                raise TypeError(
+                    f"`{name}` must be numbers, such as {way}, where x are "
+                    f"`TextExamples`. Received: texts as {name}"
+                )
+
+    @contextlib.contextmanager
+    def _anew_after_errors(self) -> Iterator[None]:
+        """Forgets what was traced half: it would fail in each later call, too."""
+        try:
+            yield
+        except Exception:
+            self.train_function = self.test_function = self.predict_function = None
+            raise
+
+    def _fit_warnings(self, steps: int | None):
+        """The texts that `fit` warns of: here, of a schedule that is over, or too soon.
+
+        Args:
+            steps: how many updates `fit` makes at most; `None` if that is not known.
+        """
         if not self.compiled:  # Keras says so.
             return
         optimizer = unscaled(self.optimizer)
         schedule = rate_of(optimizer)
-        steps = int(keras.ops.convert_to_numpy(optimizer.iterations))
+        taken = 0
         if isinstance(schedule, ResumedSchedule):
-            steps += schedule.first_step
+            taken = schedule.first_step
             schedule = schedule.schedule
         if not isinstance(schedule, LinearWarmupDecay):
             return
-        if steps >= schedule.total_steps:
+        taken += int(keras.ops.convert_to_numpy(optimizer.iterations))
+        left = schedule.total_steps - taken
+        if left <= 0:
             yield (
-                f"The optimizer has taken {steps} steps, and its schedule ends after "
+                f"The optimizer has taken {taken} steps, and its schedule ends after "
                 f"{schedule.total_steps}: the rate is 0, and nothing is trained. "
                 "Compile the model with a new optimizer to train it on"
+            )
+        elif steps is not None and steps > left:
+            yield (
+                f"`fit` takes {steps} steps, and the schedule of the optimizer ends "
+                f"after {left}: then the rate is 0, and nothing is trained. Its "
+                "`total_steps` are those of all epochs"
             )
 
     def compile(self, *args: Any, accumulation_steps: int = 1, **kwargs: Any) -> None:
@@ -337,6 +404,14 @@ class DistributedModel(
             Tensors, as `compute_loss` takes them for `sample_weight`, each with
             the shape of its targets. They must not depend on the model's outputs.
         """
+        if isinstance(y, dict):
+            if not isinstance(sample_weight, dict):
+                sample_weight = dict.fromkeys(y, sample_weight)
+            return {n: target_weights(sample_weight.get(n), t) for n, t in y.items()}
+        if isinstance(y, (list, tuple)):
+            if not isinstance(sample_weight, (list, tuple)):
+                sample_weight = [sample_weight] * len(y)
+            return [target_weights(w, t) for w, t in zip(sample_weight, y, strict=True)]
         return target_weights(sample_weight, y)
 
     def prepare_batch(self, data: Any) -> Any:
@@ -379,7 +454,12 @@ class DistributedModel(
         if self.train_function is None or force:
             super().make_train_function(force)
             self.train_function = looped(self, self.train_step, self.train_function)
+            self._trains = self._trained_weights()
         return self.train_function
+
+    def _trained_weights(self):
+        """The identities of the weights that train."""
+        return frozenset(map(id, self.trainable_variables))
 
     def make_test_function(self, force: bool = False) -> Callable:
         if self.test_function is None or force:
@@ -426,6 +506,31 @@ def _check_ends(data, steps, given):
             f"`{steps}` must be given for a data set without an end. Those of features "
             f"end with `repeat=False`. Received: {steps}=None"
         )
+
+
+def _steps(x, given):
+    """How many updates `fit` makes at most; `None` if it is not known."""
+    epochs = given.get("epochs", 1) - given.get("initial_epoch", 0)
+    steps = given.get("steps_per_epoch")
+    if steps is None:
+        size = getattr(x, "cardinality", None)
+        size = size() if callable(size) else size
+        steps = int(size) if size is not None and size > 0 else None
+    if steps is None:
+        return None
+    # Of an epoch that is gone on with, these were made before.
+    callbacks = keras.tree.flatten(given.get("callbacks") or ())
+    return epochs * steps - sum(getattr(c, "steps_before", 0) for c in callbacks)
+
+
+def _is_text(value):
+    """Whether an array, or a list, is of strings."""
+    if isinstance(value, (list, tuple)) and value:
+        value = value[0]
+    is_array = isinstance(value, np.ndarray)
+    if is_array and value.dtype == object and value.size:
+        value = value.flat[0]
+    return isinstance(value, str) or (is_array and value.dtype.kind in "US")
 
 
 def _is_functional(args, kwargs):

@@ -401,8 +401,9 @@ class RunDirectory:
         """Trains to the end, from the newest checkpoint if there is one.
 
         The position in the data is kept: a run that was killed and started again has
-        the metrics of one that was not. At most an epoch of work is lost by a kill, and
-        none by Ctrl-C or SIGTERM: these wait for the end of the step, or of the
+        the metrics of one that was not. A kill loses the epoch at hand, and the one
+        before it if its checkpoint was still being written. None is lost
+        by Ctrl-C or SIGTERM: these wait for the end of the step, or of the
         validation, and for its checkpoint, then do what they would have done at once.
         A second one does not wait. A signal to one of several workers ends all of them
         after the same step.

@@ -1,10 +1,12 @@
 """Where a start of a run begins: at its newest checkpoint, or at step 0."""
 
 import dataclasses
+import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
+import numpy as np
 
 from tfeff.training.checkpoints import (
     latest_checkpoint,
@@ -12,7 +14,12 @@ from tfeff.training.checkpoints import (
     load_notes,
 )
 from tfeff.training.metrics_file import restore
-from tfeff.training.workers import from_chief, join_workers, several_workers
+from tfeff.training.workers import (
+    check_equal_settings,
+    from_chief,
+    join_workers,
+    several_workers,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +57,8 @@ def begin_run(
             of `RunDirectory.fit`.
 
     Raises:
-        ValueError: if the steps do not fit those trained so far; see `join_workers`.
+        ValueError: if the steps do not fit those trained so far; if the new models of
+            several workers have other weights; see `join_workers`.
     """
     if several_workers():
         steps = {"total_steps": total_steps, "steps_per_epoch": steps_per_epoch}
@@ -64,6 +72,9 @@ def begin_run(
             f"Received: total_steps={total_steps}, a checkpoint of step {step}"
         )
     model, notes = load_or_make(checkpoint, make_model)
+    if checkpoint is None and several_workers():
+        # TensorFlow makes variables equal, and not what is assigned to them then.
+        check_equal_settings({"weights": _weights_digest(model)})
     if steps_per_epoch % model.steps_per_execution:
         raise ValueError(
             "`steps_per_epoch` must be a multiple of the model's "
@@ -77,6 +88,13 @@ def begin_run(
             f"steps_per_epoch={notes.get('steps_per_epoch')}"
         )
     return RunStart(model, step, notes, restore_table(run, step, notes))
+
+
+def _weights_digest(model):
+    digest = hashlib.sha256()
+    for weight in model.get_weights():
+        digest.update(np.ascontiguousarray(weight).tobytes())
+    return digest.hexdigest()[:16]
 
 
 def load_or_make(

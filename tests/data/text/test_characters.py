@@ -7,7 +7,9 @@ from tests.reference import offsets as reference
 from tfeff.data.text import characters
 
 
-@pytest.mark.parametrize("kind", ["is_word", "is_joined", "is_invisible"])
+@pytest.mark.parametrize(
+    "kind", ["is_word", "is_word_or_space", "is_joined", "is_invisible"]
+)
 def test_tables_are_the_kinds(kind):
     boundaries = characters.boundaries(getattr(characters, kind))
     assert boundaries.dtype == np.int32

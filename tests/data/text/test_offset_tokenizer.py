@@ -1,6 +1,9 @@
 """Tokens with their characters, in graphs and outside, against the reference."""
 
+import os
 import random
+import subprocess
+import sys
 
 import keras_hub
 import numpy as np
@@ -110,3 +113,30 @@ def test_other_tokenizers_are_refused():
     bytes_alone = keras_hub.tokenizers.ByteTokenizer()
     with pytest.raises(TypeError, match="must be a SentencePiece or WordPiece"):
         OffsetTokenizer(bytes_alone)
+
+
+LOCALE = """
+import tensorflow as tf
+from tfeff.data.text.bert_tokenizer import BertTokenizer
+pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "title", "i", "j", "į"]
+tokenizer = BertTokenizer(pieces, lowercase=True, strip_accents=False)
+for text in ("TITLE", "I J Į Ì", "İ"):
+    print([int(id) for id in tokenizer(text)])
+"""
+
+
+@pytest.mark.parametrize("locale", ["tr_TR.UTF-8", "lt_LT.UTF-8"])
+def test_the_locale_of_the_process_changes_no_ids(locale):
+    """TensorFlow's `lower` makes "tıtle" of TITLE in Turkey."""
+    found = [
+        subprocess.run(
+            [sys.executable, "-c", LOCALE],
+            env={**os.environ, "LC_ALL": name},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for name in ("C", locale)
+    ]
+    assert found[0] == found[1]
+    assert found[0].splitlines()[:2] == ["[5]", "[6, 7, 8, 1]"]

@@ -104,7 +104,9 @@ class Cache:
                 words.
             shuffle: False gives the order of the documents.
             repeat: False gives one epoch, whose last batch is filled up with rows of
-                padding of weight 0.
+                padding of weight 0. It begins again, with the same masks, where it is
+                read again: for several epochs, give `fit` an endless data set and
+                `steps_per_epoch`, and a further `fit` another `seed` or `skip_batches`.
             skip_batches: number of batches to skip at the start; they are not read.
             input_context: which of several input pipelines this one is, as
                 `tf.distribute.Strategy.distribute_datasets_from_function` tells. The

@@ -53,7 +53,10 @@ class FeatureRows:
         The order is a function of `(seed, epoch)` alone, a full permutation of the
         rows. Epochs follow one another without a gap. All batches are of one size:
         where an epoch ends without another one, the last is filled up with rows of
-        padding of weight 0, so predictions are the first N of `model.predict`.
+        padding of weight 0: with `shuffle=False` and `repeat=False`, predictions are
+        the first N of `model.predict`. A data set that is read again begins again, with
+        the order of the first epoch: for several epochs, give `fit` an endless one and
+        `steps_per_epoch`, and a further `fit` another `seed`.
 
         Args:
             batch_size: B, rows in a batch, at least `least_rows`.

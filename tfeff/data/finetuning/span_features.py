@@ -1,6 +1,7 @@
 """Questions and passages as windows of tokens, with the tokens of the answers."""
 
 import dataclasses
+import warnings
 from collections.abc import Sequence
 
 import keras_hub
@@ -80,7 +81,9 @@ class SpanFeatures:
         The order is a function of `(seed, epoch)` alone, a permutation of the windows.
         Epochs follow one another without a gap. All batches are of one size: where an
         epoch ends without another one, the last is filled up with windows of weight
-        0, so predictions are the first N of `model.predict`.
+        0: with `shuffle=False` and `repeat=False`, predictions are the first N of
+        `model.predict`. A data set that is read again begins again, with the order of
+        the first epoch.
 
         Args:
             batch_size: B, windows in a batch.
@@ -97,6 +100,13 @@ class SpanFeatures:
             ValueError: if an argument is out of range.
             TypeError: if an argument has the wrong type.
         """
+        untold = sum(bool(q.answers) and not q.spans for q in self.questions)
+        if shuffle and untold:
+            warnings.warn(
+                f"{untold} of {len(self.questions)} questions have answers and no "
+                "spans, where they stand in the passage: trained on, they have none",
+                stacklevel=2,
+            )
         labels = {"start": self.start_positions, "end": self.end_positions}
         columns = tf.nest.map_structure(tf.constant, (self.inputs, labels))
 

@@ -33,6 +33,13 @@ class _WordPiece(tf_text.FastWordpieceTokenizer):
         return tf.where(too_long, self._unknown, words)
 
 
+# What TensorFlow's `lower` changes otherwise: a final Σ, as BERT lowercases letters
+# without context; and where the process has a Turkish, an Azerbaijani or a Lithuanian
+# locale, I with or without a dot, and letters whose dot stays below an accent.
+_LOWERED = {"Σ": "σ", "I": "i", "İ": "i\u0307", "J": "j", "Į": "į"}
+_LOWERED |= {"Ì": "ì", "Í": "í", "Ĩ": "ĩ"}
+
+
 @keras.saving.register_keras_serializable(package="tfeff")
 class BertTokenizer(TokenizerFiles, OpenWordPiece, keras_hub.tokenizers.BertTokenizer):
     """KerasHub's WordPiece tokenizer, preceded by BERT's own clean-up of the text.
@@ -147,6 +154,6 @@ class BertTokenizer(TokenizerFiles, OpenWordPiece, keras_hub.tokenizers.BertToke
 
 
 def _lower(text):
-    # A final Σ also becomes σ: BERT lowercases letters without context.
-    text = tf.strings.regex_replace(text, "Σ", "σ")
+    for letter, small in _LOWERED.items():
+        text = tf.strings.regex_replace(text, letter, small)
     return tf.strings.lower(text, encoding="utf-8")

@@ -30,6 +30,11 @@ def is_word(character: str) -> bool:
     return is_mark(character) or is_ideograph(character)
 
 
+def is_word_or_space(character: str) -> bool:
+    """Whether `BertTokenizer` cuts it out, or ends a word there: any space does."""
+    return is_word(character) or unicodedata.category(character).startswith("Z")
+
+
 def is_space(character: str) -> bool:
     """Whether it is white space, a control character, or SPACE."""
     return (

@@ -7,12 +7,14 @@ import numpy as np
 import tensorflow as tf
 
 from tfeff.compat import sentence_piece
+from tfeff.data.text.bert_tokenizer import BertTokenizer
 from tfeff.data.text.characters import (
     SPACE,
     boundaries,
     is_invisible,
     is_joined,
     is_word,
+    is_word_or_space,
 )
 from tfeff.data.text.flat import (
     among,
@@ -193,7 +195,10 @@ class OffsetTokenizer(tf.Module):
         # White space ends a word, and what stands between is tokenized on its own.
         inside = tf.reduce_all(points[:, tf.newaxis] != [32, 9, 10, 13], axis=1)
         begins = inside & ~shifted(inside)
-        cut = inside & among(points, boundaries(is_word))
+        # KerasHub's own tokenizers read words that other spaces join as one.
+        is_own = isinstance(self.tokenizer, BertTokenizer)
+        is_cut = is_word_or_space if is_own else is_word
+        cut = inside & among(points, boundaries(is_cut))
         parts = begins | (inside & (cut | shifted(cut)))
         chunk, part = numbers(begins), numbers(parts)
         # Each word is tokenized once, however often it occurs.
