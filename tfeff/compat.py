@@ -454,6 +454,12 @@ class OpenWordPiece:
         """Whether the vocabulary has a piece."""
         return piece in self._token_to_id_map
 
+    def set_vocabulary(self, vocabulary: Any) -> None:
+        super().set_vocabulary(vocabulary)  # type: ignore[misc]
+        # Earlier versions of KerasHub have no such step: they take their own.
+        if vocabulary is not None and not hasattr(super(), "_set_vocabulary_tf"):
+            self._set_vocabulary_tf()
+
     def _set_vocabulary_tf(self):
         self._fast_word_piece = self.make_fast_word_piece()
 
