@@ -527,3 +527,19 @@ class ReadsCopies(keras.StatelessScope):
         if value is None:
             raise ValueError(f"there is no copy of the variable {variable.path}")
         return value
+
+
+def quantization_of(layer: keras.layers.Layer) -> Any:
+    """How a quantized layer was quantized, for JSON; its mode before Keras 3.13."""
+    config = getattr(layer, "quantization_config", None)
+    if config is None:
+        return layer.quantization_mode
+    return keras.saving.serialize_keras_object(config)
+
+
+def quantize_as(layer: keras.layers.Layer, saved: Any) -> None:
+    """Quantizes a layer as `quantization_of` has it, of this or an earlier version."""
+    if isinstance(saved, str):
+        layer.quantize(saved)
+    else:
+        layer.quantize(config=keras.saving.deserialize_keras_object(saved))

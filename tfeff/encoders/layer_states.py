@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import keras
 
-from tfeff.compat import sublayers
+from tfeff.compat import quantization_of, quantize_as, sublayers
 from tfeff.encoders.adapters import adapted_layers
 
 QUANTIZED, FROZEN = "quantized_layers", "frozen_layers"
@@ -38,13 +38,14 @@ def layer_states(model: keras.Model, naming: Naming = by_path) -> dict:
 
     Returns:
         Dict of `quantized_layers`, the serialized `keras.quantizers.QuantizationConfig`
-        by the layer's name, and of `frozen_layers`, the names of layers that are not
-        trainable in a model of which others are, even if the model itself is not, and
-        whose own layers have no adapters; without those that are empty.
+        by the layer's name, or its mode where Keras, before 3.13, has no such class,
+        and of `frozen_layers`, the names of layers that are not trainable in a model of
+        which others are, even if the model itself is not, and whose own layers have no
+        adapters; without those that are empty.
     """
     layers = naming(_own_layers(model))
     quantized = {
-        name: keras.saving.serialize_keras_object(layer.quantization_config)
+        name: quantization_of(layer)
         for name, layer in layers.items()
         if layer.quantization_mode is not None
         # A map of the policies of all layers is in the model's dtype already.
@@ -80,9 +81,7 @@ def make_with_states(
     for name, layer in layers.items():
         # Tables that two encoders share may be quantized already.
         if name in quantized and layer.quantization_mode is None:
-            layer.quantize(
-                config=keras.saving.deserialize_keras_object(quantized[name])
-            )
+            quantize_as(layer, quantized[name])
         if name in frozen:
             layer.trainable = False
     return model
