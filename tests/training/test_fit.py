@@ -142,5 +142,13 @@ def test_what_batches_are_made_of_is_told():
     for texts in (["a text"], np.array(["a text"]), np.array(["a text"], object)):
         with pytest.raises(TypeError, match="`x` must be numbers.*text_features"):
             model.fit(texts, verbose=0)
+    with pytest.raises(TypeError, match="`x` must be batches, such as x.batches"):
+        model.fit(tfeff.data.Cache.__new__(tfeff.data.Cache))
+
+    class Frame(dict):
+        sample = dataset = len
+
+    with pytest.raises(ValueError):  # Keras' own, of an empty one.
+        model.fit(Frame(), verbose=0)
     with pytest.raises(TypeError, match="`y` must be numbers"):
         model.fit({}, np.array(["x", "y"]), verbose=0)

@@ -237,7 +237,8 @@ class DistributedModel(
             "sample": "tfeff.data.text_features(x, tokenizer, 128).dataset(16)",
         }
         for method, way in made_by.items():
-            if callable(getattr(x, method, None)) and not hasattr(x, "element_spec"):
+            # A data frame has a `sample`, too, and is fine.
+            if hasattr(x, method) and type(x).__module__.startswith("tfeff."):
                 raise TypeError(
                     f"`x` must be batches, such as {way}. "
                     f"Received: x of type {type(x).__name__}"
