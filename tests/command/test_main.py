@@ -44,7 +44,7 @@ def test_help_of_a_command(capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("pretrain", "--num_layers=2"), r"given as --override=num_layers=VALUE\. See"),
+        (("pretrain", "--num_layers=2"), r"give --override=num_layers=VALUE\. See"),
         (("pretrain", "--run_di=x"), r"Did you mean: run_dir \? See: tfeff pretrain"),
         (("presets", "--num_layers=2"), r"flag 'num_layers'\. See: tfeff presets"),
         (("finetune", "--learning_rates=1e-3", "1e-4"), "and several values commas"),

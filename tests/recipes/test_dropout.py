@@ -44,7 +44,7 @@ def test_of_a_pretrained_encoder(saved, rates, expected):
         sequence_length=16,
         **rates,
     )
-    assert rates_of(answering.make_model(settings, 0).encoder) == expected
+    assert rates_of(answering.make_model(settings, 0, {}).encoder) == expected
     settings = PretrainSettings(
         run_dir="run", pretrained=saved, sequence_length=16, warmup_steps=1, **rates
     )

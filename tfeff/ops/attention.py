@@ -37,7 +37,7 @@ def split_heads(x: Tensor, num_heads: int) -> Tensor:
     >>> tuple(split_heads(ops.ones((2, 3, 8)), 4).shape)
     (2, 3, 4, 2)
     """
-    check_integer("num_heads", num_heads)
+    num_heads = check_integer("num_heads", num_heads)
     batch, length, size = ops.shape(x)
     known = x.shape[-1]
     if known is not None and known % num_heads:
