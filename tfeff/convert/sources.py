@@ -152,10 +152,9 @@ def _refuse(directory: str, files: Sequence[str], on_hub: bool) -> NoReturn:
     """Raises an error that says why a folder holds no checkpoint that tfeff reads."""
     if "config.json" in files:
         # Before advice that takes an hour to follow: whether tfeff has such models.
-        path = os.path.join(directory, "config.json")
-        kind = read_json(path).get("model_type")
-        if kind is not None and kind not in FAMILIES:
-            Config.read(path).only("model_type", *FAMILIES)
+        config = Config.read(os.path.join(directory, "config.json"))
+        if config.get("model_type", None) is not None:
+            config.only("model_type", *FAMILIES)
     pickles = [name for name in files if name.endswith(_PICKLES)]
     if pickles:
         raise ValueError(

@@ -15,7 +15,7 @@ from tfeff.recipes.answer_settings import AnswerSettings
 from tfeff.recipes.baselines import baseline_to_predict, make_baseline, score
 from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.data_record import keep_data
-from tfeff.recipes.heads import read_task_heads
+from tfeff.recipes.heads import assign_heads, read_task_heads
 from tfeff.recipes.predictions import (
     remove_predictions,
     write_predictions,
@@ -269,8 +269,7 @@ def make_model(settings, seed, begun):
     """The pretrained encoder, long enough, with a head for answers."""
     encoder, _ = load_pretrained(settings, seed=seed)
     model = tfeff.tasks.SpanQA(encoder)
-    for name, arrays in begun.items():
-        model.heads()[name].assign(arrays)
+    assign_heads(model, begun)
     return model
 
 

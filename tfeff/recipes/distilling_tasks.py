@@ -119,7 +119,7 @@ def distill_on_a_task(
         keep_data(run, dataset, read, trained="")
         tfeff.training.save_checkpoint(student, run.path(MODEL))
         _draw(student, dev_part, run)
-        scores, options = dev_part.delivered(student)
+        scores, options = dev_part.delivered(student, best.best)
         write(
             run,
             {"student": scores, "teacher": teachers, "baseline": baseline},
@@ -167,13 +167,16 @@ class _Part:
         predictions = finetuning.predict(model, self.rows, pad_to_longest=False)
         return task_scores(self.dataset, self.examples, predictions)
 
-    def delivered(self, model: keras.Model) -> tuple[dict[str, float], dict]:
+    def delivered(
+        self, model: keras.Model, known: dict[str, float] | None = None
+    ) -> tuple[dict[str, float], dict]:
         """The scores of a model as it is served, and the options of its export.
 
-        These are those of `tfeff.export.save_for_serving`, but for the length.
+        These are those of `tfeff.export.save_for_serving`, but for the length. `known`
+        are those of `score`, which are the same but for spans.
         """
         if not self.has_spans:
-            return self.score(model), export_options(self.examples)
+            return known or self.score(model), export_options(self.examples)
         longest = self.settings.max_answer_tokens
         scores, _, threshold = answering.deliver(
             model, self.dataset, self.rows, longest

@@ -79,7 +79,7 @@ class EmbedSettings(TuningSettings):
     eval_every: int = setting("Steps between evaluations.", 125, minimum=1)
     metric: str = setting("The metric that selects the best model.", "spearman")
     train_examples: int | None = setting(
-        "Train on one sample of N examples, of all seeds; default: on all.",
+        "Train on a sample of N examples, the same for all seeds; default: all.",
         None,
         minimum=1,
     )

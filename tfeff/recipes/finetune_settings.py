@@ -104,7 +104,7 @@ class FinetuneSettings(TuningSettings):
         "Dropout rate before the last layer.", 0.1, minimum=0.0, below=1.0
     )
     train_examples: int | None = setting(
-        "Train on one sample of N examples, of all seeds; default: on all.",
+        "Train on a sample of N examples, the same for all seeds; default: all.",
         None,
         minimum=1,
     )

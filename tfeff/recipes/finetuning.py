@@ -15,7 +15,7 @@ from tfeff.recipes.baselines import baseline_to_predict, make_baseline, scores_l
 from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.data_record import keep_data
 from tfeff.recipes.finetune_settings import FinetuneSettings
-from tfeff.recipes.heads import read_pooler, read_task_heads
+from tfeff.recipes.heads import assign_heads, read_pooler, read_task_heads
 from tfeff.recipes.long_texts import print_long
 from tfeff.recipes.predictions import (
     remove_predictions,
@@ -144,7 +144,7 @@ def finetune(
         )
         read_parts = {"train": task.train, **task.dev}
         keep_data(run, dataset, {n: part.examples for n, part in read_parts.items()})
-        tuning = make_tuning(settings, task, begun, strategy, own_callbacks)
+        tuning = make_tuning(settings, task, begun, units, strategy, own_callbacks)
         best = grid.run(tuning.train)["best"]
         grid.summary["baseline"] = task.baseline
         table = grid.table({task.baseline["name"]: task.baseline["metrics"]})
@@ -308,7 +308,7 @@ def read(dataset, split, folder, skip_malformed=False):
     return examples
 
 
-def make_tuning(settings, task, begun, strategy, callbacks):
+def make_tuning(settings, task, begun, units, strategy, callbacks):
     """How the cells are trained; `begun` are the arrays of heads to begin with."""
 
     def model(seed, pretrained_step):
@@ -318,7 +318,7 @@ def make_tuning(settings, task, begun, strategy, callbacks):
             settings.pooling,
             settings.head_dropout,
             begun,
-            **rating_units(task.dataset, task.train.examples),
+            **units,
         )
 
     return Tuning(
@@ -396,8 +396,7 @@ def make_model(examples, encoder, pooling, head_dropout, begun=None, **units):
     else:
         names = examples.label_names
         model = tfeff.tasks.Classifier(encoder, len(names), **head, label_names=names)
-    for name, arrays in begun.items():
-        model.heads()[name].assign(arrays)
+    assign_heads(model, begun)
     return model
 
 

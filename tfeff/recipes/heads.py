@@ -1,6 +1,7 @@
 """The heads of a preset or a run, for a model that starts from it."""
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -74,8 +75,7 @@ class PretrainedHeads:
             for name, head in heads.items()
             if name in self.arrays and head.fits(self.arrays[name])
         ]
-        for name in copied:
-            heads[name].assign(self.arrays[name])
+        assign_heads(model, {name: self.arrays[name] for name in copied})
         return copied
 
     def _copy_all(self, model):
@@ -123,6 +123,15 @@ def read_pooler(pretrained: str) -> dict[str, np.ndarray] | None:
     """The pooler of a preset, to fine-tune with, if it is of the first position."""
     pooler = read_own_head(pretrained, "pooler")
     return pooler if pooler and pooler["pooling"] == "cls" else None
+
+
+def assign_heads(
+    model: keras.Model, arrays: Mapping[str, Mapping[str, np.ndarray]]
+) -> None:
+    """Assigns the heads of these names; others stay as they are."""
+    heads = heads_of(model)
+    for name, values in arrays.items():
+        heads[name].assign(values)
 
 
 @paths(pretrained=READ_MODEL)

@@ -278,9 +278,10 @@ def _read(folder):
         scored_by = part if is_question else metrics["metric"]
         is_fixed = task in SCORED_TASKS
         data = "" if is_fixed else config.get("data", "").rstrip("/")
-        digests = () if is_fixed else _digests(folder)
         if predicted:
             digests = (predicted["examples"],) if "examples" in predicted else ()
+        else:
+            digests = () if is_fixed else _digests(folder)
         place = {"digests": digests} if digests else {"data": os.path.basename(data)}
         column = _Column(task, scored_by, is_question, **place)
         return config["pretrained"], column, data, scores, baseline

@@ -199,13 +199,9 @@ def _copy_optimizer(old, new, sources):
 def _resume_schedule(old, new):
     """Gives an optimizer, as new, the rates behind the steps of the old one."""
     schedule = rate_of(old)
-    if not isinstance(schedule, keras.optimizers.schedules.LearningRateSchedule):
-        return
-    steps = int(keras.ops.convert_to_numpy(old.iterations))
-    if isinstance(schedule, ResumedSchedule):  # Of an earlier growth.
-        steps += schedule.first_step
-        schedule = schedule.schedule
-    new.learning_rate = ResumedSchedule(schedule, steps)
+    if isinstance(schedule, keras.optimizers.schedules.LearningRateSchedule):
+        steps = int(keras.ops.convert_to_numpy(old.iterations))
+        new.learning_rate = ResumedSchedule(schedule, steps)
 
 
 def _others(optimizer, slots_by_name):

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import keras
-import numpy as np
 
 from tfeff.compat import (
     BuiltByOneReplica,
@@ -17,6 +16,7 @@ from tfeff.compat import (
 from tfeff.encoders.layer_states import by_order, layer_states, make_with_states
 from tfeff.encoders.quantization import ChecksBeforeSaving
 from tfeff.training.backends import check_steps_per_execution, train_in_parts
+from tfeff.training.fit_data import check_batches, check_ends, num_updates
 from tfeff.training.loss_scale import LossScaleOptimizer, unscaled
 from tfeff.training.losses import GlobalMean, target_weights
 from tfeff.training.replicas import looped
@@ -27,7 +27,6 @@ from tfeff.utils.types import Config, Tensor
 _SEED = "seed_generator_"
 # What Keras' functional models are made from.
 _GRAPH = ("inputs", "outputs")
-_ENDLESS = -1  # TensorFlow's `INFINITE_CARDINALITY`.
 # The class that Keras gives a `keras.Model` of inputs and outputs.
 _FUNCTIONAL: Any = type(keras.Model.__new__(keras.Model, inputs=None, outputs=None))
 
@@ -136,7 +135,7 @@ class DistributedModel(
                 than when the model was trained before, without another `compile`.
         """
         given = _arguments("fit", x, y, *args, **kwargs)
-        self._check_batches(x, y)
+        check_batches(self, x, y)
         if self.train_function is not None and self._trains != self._trained_weights():
             raise ValueError(
                 "The model must be compiled again before it is trained on: since it "
@@ -147,9 +146,9 @@ class DistributedModel(
             given.get("class_weight"), x, y, given.get("sample_weight")
         )
         validation = given.get("validation_data")
-        _check_ends(x, "steps_per_epoch", given)
-        _check_ends(validation, "validation_steps", given)
-        for text in self._fit_warnings(_steps(x, given)):
+        check_ends(x, "steps_per_epoch", given)
+        check_ends(validation, "validation_steps", given)
+        for text in self._fit_warnings(num_updates(x, given)):
             warnings.warn(text, stacklevel=2)
         is_dataset = getattr(x, "element_spec", None) is not None
         if is_dataset and "shuffle" not in given:
@@ -165,8 +164,8 @@ class DistributedModel(
             ValueError: if a data set has no end, and `steps` is not given.
         """
         given = _arguments("evaluate", x, *args, **kwargs)
-        self._check_batches(x, given.get("y"))
-        _check_ends(x, "steps", given)
+        check_batches(self, x, given.get("y"))
+        check_ends(x, "steps", given)
         with self._anew_after_errors():
             return super().evaluate(x, *args, **kwargs)
 
@@ -177,8 +176,8 @@ class DistributedModel(
             TypeError: as `fit`.
             ValueError: if a data set has no end, and `steps` is not given.
         """
-        self._check_batches(x)
-        _check_ends(x, "steps", _arguments("predict", x, *args, **kwargs))
+        check_batches(self, x)
+        check_ends(x, "steps", _arguments("predict", x, *args, **kwargs))
         with self._anew_after_errors():
             return super().predict(x, *args, **kwargs)
 
@@ -228,31 +227,6 @@ class DistributedModel(
                 "`dataset.map(lambda x, y, w: (x, y, w * tf.gather(weights, y)))`. "
                 f"Received: class_weight={class_weight!r}"
             )
-
-    def _check_batches(self, x, y=None):
-        """Raises for what batches are made of, which Keras cannot name."""
-        made_by = {
-            "dataset": "x.dataset(batch_size=16)",
-            "batches": "x.batches(examples, batch_size=16)",
-            "sample": "tfeff.data.text_features(x, tokenizer, 128).dataset(16)",
-        }
-        for method, way in made_by.items():
-            # A data frame has a `sample`, too, and is fine.
-            if hasattr(x, method) and type(x).__module__.startswith("tfeff."):
-                raise TypeError(
-                    f"`x` must be batches, such as {way}. "
-                    f"Received: x of type {type(x).__name__}"
-                )
-        inputs = getattr(self, "inputs", None) or ()
-        if not inputs or any(part.dtype == "string" for part in inputs):
-            return
-        for name, value in (("x", x), ("y", y)):
-            if _is_text(value):
-                way = made_by["sample"] if name == "x" else "indices of the names"
-                raise TypeError(
-                    f"`{name}` must be numbers, such as {way}, where x are "
-                    f"`TextExamples`. Received: texts as {name}"
-                )
 
     @contextlib.contextmanager
     def _anew_after_errors(self) -> Iterator[None]:
@@ -495,43 +469,6 @@ def _arguments(method, *args, **kwargs):
     """The arguments of a method of Keras' models by their names."""
     signature = inspect.signature(getattr(keras.Model, method))
     return signature.bind(None, *args, **kwargs).arguments
-
-
-def _check_ends(data, steps, given):
-    """Raises if a data set has no end and no number of steps is given."""
-    size = getattr(data, "cardinality", None)
-    # Data sets that are distributed have it as an attribute.
-    size = size() if callable(size) else size
-    if given.get(steps) is None and size is not None and size == _ENDLESS:
-        raise ValueError(
-            f"`{steps}` must be given for a data set without an end. Those of features "
-            f"end with `repeat=False`. Received: {steps}=None"
-        )
-
-
-def _steps(x, given):
-    """How many updates `fit` makes at most; `None` if it is not known."""
-    epochs = given.get("epochs", 1) - given.get("initial_epoch", 0)
-    steps = given.get("steps_per_epoch")
-    if steps is None:
-        size = getattr(x, "cardinality", None)
-        size = size() if callable(size) else size
-        steps = int(size) if size is not None and size > 0 else None
-    if steps is None:
-        return None
-    # Of an epoch that is gone on with, these were made before.
-    callbacks = keras.tree.flatten(given.get("callbacks") or ())
-    return epochs * steps - sum(getattr(c, "steps_before", 0) for c in callbacks)
-
-
-def _is_text(value):
-    """Whether an array, or a list, is of strings."""
-    if isinstance(value, (list, tuple)) and value:
-        value = value[0]
-    is_array = isinstance(value, np.ndarray)
-    if is_array and value.dtype == object and value.size:
-        value = value.flat[0]
-    return isinstance(value, str) or (is_array and value.dtype.kind in "US")
 
 
 def _is_functional(args, kwargs):

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
-import numpy as np
 
 from tfeff.training.checkpoints import (
     latest_checkpoint,
@@ -93,7 +92,7 @@ def begin_run(
 def _weights_digest(model):
     digest = hashlib.sha256()
     for weight in model.get_weights():
-        digest.update(np.ascontiguousarray(weight).tobytes())
+        digest.update(weight.tobytes())
     return digest.hexdigest()[:16]
 
 

@@ -68,7 +68,8 @@ class ResumedSchedule(keras.optimizers.schedules.LearningRateSchedule):
         rate(s) = schedule(first_step + s)
 
     Args:
-        schedule: a learning rate schedule of Keras.
+        schedule: a learning rate schedule of Keras. One that is a `ResumedSchedule`
+            itself gives its schedule, and its steps.
         first_step: integer, the number of updates that were made before.
 
     Call arguments:
@@ -81,13 +82,19 @@ class ResumedSchedule(keras.optimizers.schedules.LearningRateSchedule):
     [0.5, 0.25, 0.0]
     """
 
+    schedule: keras.optimizers.schedules.LearningRateSchedule
+    first_step: int
+
     def __init__(
         self,
         schedule: keras.optimizers.schedules.LearningRateSchedule,
         first_step: int,
     ):
-        self.schedule = schedule
-        self.first_step = check_integer("first_step", first_step, 0)
+        first_step = check_integer("first_step", first_step, 0)
+        if isinstance(schedule, ResumedSchedule):
+            first_step += schedule.first_step
+            schedule = schedule.schedule
+        self.schedule, self.first_step = schedule, first_step
         super().__init__()
 
     def __call__(self, step):

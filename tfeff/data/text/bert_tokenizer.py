@@ -35,9 +35,8 @@ class _WordPiece(tf_text.FastWordpieceTokenizer):
 
 # What TensorFlow's `lower` changes otherwise: a final Σ, as BERT lowercases letters
 # without context; and where the process has a Turkish, an Azerbaijani or a Lithuanian
-# locale, I with or without a dot, and letters whose dot stays below an accent.
-_LOWERED = {"Σ": "σ", "I": "i", "İ": "i\u0307", "J": "j", "Į": "į"}
-_LOWERED |= {"Ì": "ì", "Í": "í", "Ĩ": "ĩ"}
+# locale, İ, and letters whose dot stays below an accent.
+_LOWERED = {"Σ": "σ", "İ": "i\u0307", "Į": "į", "Ì": "ì", "Í": "í", "Ĩ": "ĩ"}
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -154,6 +153,7 @@ class BertTokenizer(TokenizerFiles, OpenWordPiece, keras_hub.tokenizers.BertToke
 
 
 def _lower(text):
+    text = tf.strings.lower(text)  # ASCII, I and J with it, as in no other locale.
     for letter, small in _LOWERED.items():
         text = tf.strings.regex_replace(text, letter, small)
     return tf.strings.lower(text, encoding="utf-8")

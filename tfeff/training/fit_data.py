@@ -1,0 +1,97 @@
+"""What `fit`, `evaluate` and `predict` are given, before Keras reads it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+import numpy as np
+
+_ENDLESS = -1  # TensorFlow's `INFINITE_CARDINALITY`.
+_FEATURES = "tfeff.data.text_features(x, tokenizer, 128).dataset(16)"
+# By the method that tells what it is.
+_MADE_BY = {
+    "dataset": "x.dataset(batch_size=16)",
+    "batches": "x.batches(examples, batch_size=16)",
+    "sample": _FEATURES,
+}
+
+
+def check_batches(model: keras.Model, x: Any, y: Any = None) -> None:
+    """Raises for what batches are made of, which Keras cannot name.
+
+    Args:
+        model: the model that is given `x`. One that reads strings may get texts.
+        x, y: the arguments of `fit`.
+
+    Raises:
+        TypeError: if `x` are features, examples or a cache, or one of both is texts.
+    """
+    for method, way in _MADE_BY.items():
+        # A data frame has a `sample`, too, and is fine.
+        if hasattr(x, method) and type(x).__module__.startswith("tfeff."):
+            raise TypeError(
+                f"`x` must be batches, such as {way}. "
+                f"Received: x of type {type(x).__name__}"
+            )
+    inputs = getattr(model, "inputs", None) or ()
+    if not inputs or any(part.dtype == "string" for part in inputs):
+        return
+    for name, value, way in (
+        ("x", x, f"{_FEATURES}, where x are `TextExamples`"),
+        ("y", y, "indices of the names"),
+    ):
+        if _is_text(value):
+            raise TypeError(
+                f"`{name}` must be numbers, such as {way}. Received: texts as {name}"
+            )
+
+
+def check_ends(data: Any, steps: str, given: Mapping) -> None:
+    """Raises if a data set has no end and no number of steps is given.
+
+    Args:
+        data: the data set, or arrays.
+        steps: the argument for the number of steps.
+        given: the arguments of the method by their names.
+    """
+    if given.get(steps) is None and _size(data) == _ENDLESS:
+        raise ValueError(
+            f"`{steps}` must be given for a data set without an end. Those of features "
+            f"end with `repeat=False`. Received: {steps}=None"
+        )
+
+
+def num_updates(x: Any, given: Mapping) -> int | None:
+    """How many updates `fit` makes at most; `None` if it is not known.
+
+    Args:
+        x: the data set, or arrays.
+        given: the arguments of `fit` by their names.
+    """
+    epochs = given.get("epochs", 1) - given.get("initial_epoch", 0)
+    steps = given.get("steps_per_epoch")
+    if steps is None and (size := _size(x)) is not None and size > 0:
+        steps = size
+    if steps is None:
+        return None
+    # Of an epoch that is gone on with, these were made before.
+    callbacks = keras.tree.flatten(given.get("callbacks") or ())
+    return epochs * steps - sum(getattr(c, "steps_before", 0) for c in callbacks)
+
+
+def _size(data):
+    """The number of batches, negative if a data set has none; `None` of others."""
+    size = getattr(data, "cardinality", None)
+    # Data sets that are distributed have it as an attribute.
+    size = size() if callable(size) else size
+    return None if size is None else int(size)
+
+
+def _is_text(value):
+    """Whether an array, or a list, is of strings."""
+    if isinstance(value, (list, tuple)) and value:
+        value = value[0]
+    is_array = isinstance(value, np.ndarray)
+    if is_array and value.dtype == object and value.size:
+        value = value.flat[0]
+    return isinstance(value, str) or (is_array and value.dtype.kind in "US")
