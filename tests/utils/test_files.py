@@ -19,9 +19,7 @@ from tfeff.utils.digests import check_digests, write_digests
 from tfeff.utils.files import (
     atomic_file,
     atomic_folder,
-    check_model_path,
     make_folder,
-    matches,
     numbers,
     remove_partial,
     write_numbered,
@@ -474,29 +472,3 @@ def test_no_room_for_the_partial_folder_names_the_path(step, tmp_path, monkeypat
         files.write_text(tmp_path / "output", "text")
     assert found.value.errno == errno.EDQUOT
     assert not os.listdir(tmp_path)
-
-
-def test_a_path_comes_before_a_glob(tmp_path):
-    for name in ("rate[1]", "rate1", "rate2"):
-        (tmp_path / name).touch()
-    assert matches(str(tmp_path / "rate[1]")) == [str(tmp_path / "rate[1]")]
-    expected = [str(tmp_path / name) for name in ("rate1", "rate2")]
-    assert matches(str(tmp_path / "rate[12]")) == expected
-    assert matches(str(tmp_path / "none*")) == []
-
-
-@pytest.mark.parametrize("name", ["a[1]", "a\\b"])
-def test_paths_of_which_tensorflow_reads_no_model(name, tmp_path):
-    """It reads the variables of others: the test fails once it reads these."""
-    model = tf.Module()
-    model.weight = tf.Variable([1.0])
-    path = str(tmp_path / name / "x")
-    tf.saved_model.save(model, path)
-    with pytest.raises((OSError, tf.errors.OpError)):
-        tf.saved_model.load(path)
-    with pytest.raises(ValueError, match="`path` must have no"):
-        check_model_path("path", path)
-    other = str(tmp_path / "b]*?{1} %$")
-    check_model_path("path", other)
-    tf.saved_model.save(model, other)
-    assert tf.saved_model.load(other).weight.numpy().tolist() == [1.0]

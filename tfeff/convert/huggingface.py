@@ -36,8 +36,9 @@ from tfeff.tasks.pretrained import (
     task_config,
 )
 from tfeff.utils.checks import check_choice, check_path
-from tfeff.utils.files import atomic_folder, check_new_path
+from tfeff.utils.files import atomic_folder
 from tfeff.utils.naming import named_as
+from tfeff.utils.paths import check_new_path
 from tfeff.utils.safetensors import write_safetensors
 
 

@@ -21,7 +21,7 @@ from tfeff.convert.tf_checkpoint import read_tf_checkpoint
 from tfeff.encoders.encoder import foreign_class
 from tfeff.encoders.preset_files import is_weights_file, preset_folder
 from tfeff.utils.checks import is_hub_name, near_miss
-from tfeff.utils.files import check_model_path
+from tfeff.utils.paths import check_model_path
 
 FAMILIES = ARCHITECTURES | {
     "camembert": ARCHITECTURES["roberta"],

@@ -9,7 +9,8 @@ import numpy as np
 from tfeff.data.finetuning.examples import ChoiceExamples, TextExamples
 from tfeff.storage.arguments import WRITE, paths
 from tfeff.utils.checks import check_mapping, check_path
-from tfeff.utils.files import check_new_path, write_text
+from tfeff.utils.files import write_text
+from tfeff.utils.paths import check_new_path
 
 
 @paths(path=WRITE)

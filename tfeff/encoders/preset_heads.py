@@ -21,7 +21,8 @@ from tfeff.encoders.preset_files import (
 )
 from tfeff.utils.checks import check_bool, check_path
 from tfeff.utils.digests import FILE_NAME, files_below, read_digests
-from tfeff.utils.files import atomic_folder, check_new_path, raise_unreadable
+from tfeff.utils.files import atomic_folder, raise_unreadable
+from tfeff.utils.paths import check_new_path
 
 _TASK = "task.json"
 

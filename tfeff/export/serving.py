@@ -15,13 +15,8 @@ from tfeff.storage.fetching import is_published
 from tfeff.storage.publishing import claimed
 from tfeff.utils.checks import check_path, is_url
 from tfeff.utils.digests import write_digests
-from tfeff.utils.files import (
-    check_model_path,
-    check_utf8,
-    exists,
-    new_path,
-    write_numbered,
-)
+from tfeff.utils.files import new_path, write_numbered
+from tfeff.utils.paths import check_model_path, check_utf8, exists
 
 
 @paths(path=WRITE)

@@ -17,7 +17,8 @@ from tfeff.layers.scored_attention import ScoredAttention
 from tfeff.ops.kernels.backends import forward_only
 from tfeff.storage.arguments import WRITE, paths
 from tfeff.utils.checks import check_choice
-from tfeff.utils.files import check_new_path, new_path
+from tfeff.utils.files import new_path
+from tfeff.utils.paths import check_new_path
 
 FORMATS = ("tf_saved_model", "litert", "onnx", "openvino", "torch")  # Of Keras.
 # What Keras wants at the end of their files' names.

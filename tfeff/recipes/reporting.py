@@ -18,8 +18,9 @@ from tfeff.storage.arguments import READ_RESULTS, REPLACE, check_replaceable, pa
 from tfeff.storage.fetching import matching_folders
 from tfeff.training.grid import worst_if_nan
 from tfeff.utils.checks import is_url
-from tfeff.utils.files import matches, write_text
+from tfeff.utils.files import write_text
 from tfeff.utils.json_files import read_object
+from tfeff.utils.paths import matches
 
 # In the order of the papers' columns.
 _QUESTIONS = (

@@ -22,9 +22,10 @@ from tfeff.training.held_signals import HeldSignals
 from tfeff.training.workers import several_workers
 from tfeff.utils.backend import check_tensorflow
 from tfeff.utils.checks import is_url
-from tfeff.utils.files import atomic_file, check_model_path
+from tfeff.utils.files import atomic_file
 from tfeff.utils.json_files import read_object
 from tfeff.utils.naming import named_as
+from tfeff.utils.paths import check_model_path
 
 MODEL = "model.keras"
 

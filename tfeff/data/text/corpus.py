@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tfeff.storage.streams import matching_urls, open_stream
 from tfeff.utils.checks import check_ordered, check_path, is_url
-from tfeff.utils.files import matches
+from tfeff.utils.paths import matches
 
 
 class Part(NamedTuple):
