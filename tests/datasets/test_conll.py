@@ -203,6 +203,19 @@ def test_other_names_of_dev(tmp_path, stem):
             dataset.read(split, tmp_path)
 
 
+def test_two_files_of_a_split(tmp_path):
+    dataset = conll_dataset("Birds", ("PER", "LOC"))
+    for name in ("dev.txt", "train.txt", "train.tsv"):
+        (tmp_path / name).write_text("word\tO\n\n" * 3)
+    with pytest.raises(ValueError, match=r"one file of train\..*train\.txt.*\.tsv"):
+        dataset.read("train", tmp_path)
+
+
+def test_one_label_is_none():
+    with pytest.raises(ValueError, match="`label_names` must name two .*\\['X'\\]"):
+        conll_dataset("Birds", label_names=["X"])
+
+
 @pytest.mark.parametrize("name", ["word_column", "label_column"])
 @pytest.mark.parametrize("value", [None, "x", 1.5, True, -101])
 def test_columns_are_checked_before_a_file_is_read(name, value):

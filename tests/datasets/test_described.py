@@ -145,5 +145,8 @@ def test_hidden_labels_are_left_out(tmp_path, label):
     write(path, rows(["report", "sky"], ["It rains.", label]))
     with pytest.raises(ValueError, match="Without the column 'sky' the file is read"):
         weather.read("test", tmp_path)
+    write(path, rows(["report", "Sky"], ["It rains.", label]))
+    with pytest.raises(ValueError, match="the column 'sky', or none like it.*'Sky'"):
+        weather.read("test", tmp_path)
     write(path, rows(["report"], ["It rains."]))
     assert weather.read("test", tmp_path).labels is None

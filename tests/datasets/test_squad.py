@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import json
+import unicodedata
 
 import pytest
 
@@ -34,7 +35,7 @@ def test_squad(tmp_path):
             asked("q1", ("Ada", 4), ("Ünï\u2009Ada", 0)),
             asked("q2", ("wrote  it", 8), is_impossible=False),
             asked("q3", **none),
-            {"id": "q4", "question": "Unlabelled?"},
+            {"id": "q4", "question": "None?", "is_impossible": True},
         ),
     )
     examples = read_squad(path)
@@ -42,9 +43,31 @@ def test_squad(tmp_path):
         Question("q1", "Who?", PASSAGE, ("Ada", "Ünï\u2009Ada"), ((4, 7), (0, 7))),
         Question("q2", "Who?", PASSAGE, ("wrote  it",), ((8, 17),)),
         Question("q3", "Who?", PASSAGE),
-        Question("q4", "Unlabelled?", PASSAGE),
+        Question("q4", "None?", PASSAGE),
     )
     assert (len(examples), examples.skipped) == (4, ())
+
+
+def test_questions_alone(tmp_path):
+    question = {"id": "q", "question": "Who?"}
+    path = write_json(tmp_path / "test.json", squad(question))
+    assert read_squad(path).questions == (Question("q", "Who?", PASSAGE),)
+    path = write_json(tmp_path / "a.json", squad(asked("a", ("Ada", 4)), question))
+    with pytest.raises(ValueError, match="question 'q': must have 'answers'"):
+        read_squad(path)
+    record = {"context": PASSAGE, "qas": [{"qid": "q", "question": "Who?"}]}
+    path = write_json(tmp_path / "test.jsonl", record)
+    assert read_mrqa(path).questions == (Question("q", "Who?", PASSAGE),)
+    path = write_json(tmp_path / "a.jsonl", record, mrqa([4, 6], name="b"))
+    with pytest.raises(ValueError, match="question 'q': must have 'answers'"):
+        read_mrqa(path)
+
+
+def test_another_unicode_form_of_an_answer_is_told(tmp_path):
+    answer = unicodedata.normalize("NFD", PASSAGE[:3])
+    path = write_json(tmp_path / "a.json", squad(asked("a", (answer, 0))))
+    with pytest.raises(ValueError, match="there. Unicode forms may differ: 'Ünï'"):
+        read_squad(path)
 
 
 @pytest.mark.parametrize("answer", [("Ada", 5), ("Ada", -14), ("", 0), ("it.x", 15)])

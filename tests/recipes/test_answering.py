@@ -1,5 +1,6 @@
 """`tfeff answer` as a user runs it: to the end, again, and misused."""
 
+import dataclasses
 import functools
 import json
 import os
@@ -310,3 +311,40 @@ def test_a_configuration_of_the_script_before_is_taken():
     assert AnswerSettings.upgraded(script) == settings.config()
     assert settings.epochs == (2,) and settings.weight_decay == (0.01,)
     assert settings.num_steps(9, 4, 2) == 6
+
+
+def test_files_without_answers_are_to_predict(tmp_path):
+    squad = tfeff.datasets.get("SQuAD1.1")
+    file = write_squad(tmp_path / "squad.json", impossible=False)
+    record = json.loads(file.read_text())
+    for question in record["data"][0]["paragraphs"][0]["qas"]:
+        del question["answers"]
+    file.write_text(json.dumps(record))
+    settings = AnswerSettings(run_dir="run", train=file, dev=file, pretrained="preset")
+    assert len(answering.read(settings, squad, "test", "dev", is_predicted=True)) == 3
+    for given in ("train", "dev"):
+        with pytest.raises(ValueError, match=f"`{given}` must hold `answers` to"):
+            answering.read(settings, squad, given, given, is_predicted=False)
+
+
+def test_predicted_questions_of_train_are_those_of_its_file(
+    tmp_path, pretrained, capsys
+):
+    squad = tfeff.datasets.get("SQuAD2.0")
+    settings = AnswerSettings(
+        run_dir="run",
+        task="squad2",
+        train=write_squad(tmp_path / "train.json", impossible=True),
+        dev=write_squad(tmp_path / "dev.json", impossible=False),
+        pretrained=pretrained,
+        sequence_length=24,
+        stride=4,
+        predict_split="train",
+    )
+    models = tfeff.tasks.load_pretrained(pretrained)
+    task = answering.make_task(settings, squad, "f1", *models)
+    assert len(task.to_predict.questions) == len(task.train.questions) == 4
+    assert "3 of 3 texts of dev are in train, too" in capsys.readouterr().out
+    settings = dataclasses.replace(settings, test=settings.dev)
+    answering.make_task(settings, squad, "f1", *models)
+    assert "3 of 3 texts of test are in dev, too" in capsys.readouterr().out

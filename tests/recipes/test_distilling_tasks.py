@@ -13,7 +13,7 @@ from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tfeff.recipes import DistillSettings, distill, distilling, distilling_tasks
 from tfeff.recipes.data_record import keep_data
 from tfeff.recipes.distilling_models import layer_settings, prediction_settings
-from tfeff.recipes.distilling_tasks import _layers
+from tfeff.recipes.distilling_tasks import _layers, _read_examples
 from tfeff.recipes.runs import open_run
 
 SIZES = {
@@ -382,3 +382,21 @@ def test_a_teacher_keeps_no_optimizer_in_checkpoints(tmp_path):
     assert not same.compiled
     for one, other in zip(teacher.weights, same.weights, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_a_file_is_not_both_parts(tmp_path):
+    (tmp_path / "train.json").write_text("{}")
+    settings = on_a_task(tmp_path, "Found", tmp_path / "run")
+    settings = dataclasses.replace(settings, data=str(tmp_path / "train.json"))
+    with pytest.raises(ValueError, match="`data` must be the folder of the files to"):
+        _read_examples(DATASETS["Found"], settings)
+
+
+def test_shared_texts_are_told(tmp_path, capsys):
+    settings = dataclasses.replace(
+        on_a_task(tmp_path, "Found", "run"), data=str(tmp_path)
+    )
+    for name in ("train", "dev"):
+        (tmp_path / f"{name}.json").touch()
+    _read_examples(DATASETS["Found"], settings)
+    assert "8 of 8 texts of dev are in train, too" in capsys.readouterr().out

@@ -19,7 +19,6 @@ Reference:
 """
 
 import functools
-import itertools
 import math
 import os
 import re
@@ -212,6 +211,10 @@ def conll_dataset(
             f"types={types!r}, label_names={label_names!r}"
         )
     labels = _labels(types) if label_names is None else _names(label_names)
+    if len(labels) < 2:
+        raise ValueError(
+            f"`label_names` must name two labels at least. Received: {list(labels)}"
+        )
     word_column = check_integer("word_column", word_column, -100)
     label_column = check_integer("label_column", label_column, -100)
     fitting = _METRICS if all(map(_is_of_phrase, labels)) else ("accuracy",)
@@ -437,7 +440,7 @@ def _find(folder, name, split):
     found = []
     for stem in _DEV_NAMES if split == "dev" else (split,):
         paths = (os.path.join(parent, f"{stem}{suffix}") for suffix in _SUFFIXES)
-        found += itertools.islice(filter(os.path.isfile, paths), 1)
+        found += filter(os.path.isfile, paths)
     if len(found) > 1:
         raise ValueError(f"`folder` must hold one file of {split}. Received: {found}")
     return found[0] if found else None

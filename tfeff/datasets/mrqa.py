@@ -29,6 +29,7 @@ _FILES = {
     "NaturalQuestions": ("NaturalQuestionsShort", "NaturalQuestions"),
 }
 
+_ANSWERS = ("answers", "detected_answers")
 _FOLDERS = {"train": "train", "dev": "dev", "dev_half": "dev", "test_half": "dev"}
 
 
@@ -49,7 +50,8 @@ def read_mrqa(
 
     Returns:
         The questions, in the order of the file. `answers` has all correct texts,
-        `spans` the characters where one was found; their numbers may differ.
+        `spans` the characters where one was found; their numbers may differ. A file
+        without `answers` and `detected_answers` has questions alone.
 
     Raises:
         ValueError: if the file is missing, empty or malformed, an answer is not at the
@@ -78,16 +80,18 @@ def read_mrqa(
     """
     path = check_path("path", path)
     check_bool("skip_mismatched", skip_mismatched)
-    records = _records(path)
+    records = list(_records(path))
     if half is not None:
-        chosen = _half(path, check_choice("half", half, ("first", "second")))
-        records = (found for found in records if found[0]["qid"] in chosen)
-    return collected(path, (_question(*found) for found in records), skip_mismatched)
+        chosen = _half(records, check_choice("half", half, ("first", "second")))
+        records = [found for found in records if found[0]["qid"] in chosen]
+    labelled = any(key in record for record, *_ in records for key in _ANSWERS)
+    questions = (_question(*found, labelled) for found in records)
+    return collected(path, questions, skip_mismatched)
 
 
-def _half(path, half):
+def _half(records, half):
     """The ids in a half. Skipped questions count, so that both halves stay."""
-    ids = sorted((record["qid"] for record, *_ in _records(path)), key=_digest)
+    ids = sorted((record["qid"] for record, *_ in records), key=_digest)
     middle = (len(ids) + 1) // 2
     return set(ids[:middle] if half == "first" else ids[middle:])
 
@@ -107,12 +111,16 @@ def _digest(question_id):
     return hashlib.sha256(question_id.encode()).digest()
 
 
-def _question(record, passage, where):
+def _question(record, passage, where, labelled):
     name = record["qid"]
     where = f"{where}, question {name!r}"
-    answers = [checked(a, str, where) for a in field(record, "answers", list, where)]
+    # A file of questions alone, as those of the test sets, has no answers to any.
+    answers, detected = (
+        field(record, key, list, where) if labelled else [] for key in _ANSWERS
+    )
+    answers = [checked(a, str, where) for a in answers]
     spans, problem = [], None
-    for found in field(record, "detected_answers", list, where):
+    for found in detected:
         checked(found, dict, where)
         text = field(found, "text", str, where)
         for span in field(found, "char_spans", list, where):

@@ -8,6 +8,7 @@ also to `null_odds.json`, the probability that each question has no answer.
 
 import dataclasses
 import os
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -120,7 +121,8 @@ def read_squad(path: str | os.PathLike, skip_mismatched: bool = False) -> SpanEx
             those are all. By default they are errors.
 
     Returns:
-        The questions. Those of SQuAD 2.0 that are impossible have no answers.
+        The questions. Those of SQuAD 2.0 that are impossible have no answers, and
+        those of a file without `answers` have none.
 
     Raises:
         ValueError: if the file is missing, empty or malformed, an answer is not at the
@@ -148,8 +150,10 @@ def read_squad(path: str | os.PathLike, skip_mismatched: bool = False) -> SpanEx
     """
     path = check_path("path", path)
     check_bool("skip_mismatched", skip_mismatched)
-    records = _records(json_file(path), path)
-    return collected(path, (_question(*r) for r in records), skip_mismatched)
+    records = list(_records(json_file(path), path))
+    labelled = any("answers" in record for record, *_ in records)
+    found = (_question(*record, labelled) for record in records)
+    return collected(path, found, skip_mismatched)
 
 
 def collected(path: str, found: Iterable, skip_mismatched: bool) -> SpanExamples:
@@ -199,9 +203,11 @@ def _records(file, path):
                 yield record, passage, f"{path}, question {name!r}"
 
 
-def _question(record, passage, where):
+def _question(record, passage, where, labelled):
     impossible = record.get("is_impossible")
-    answers = field(record, "answers", list, where) if "answers" in record else []
+    # A file of questions alone has no answers to any.
+    has_answers = "answers" in record or (labelled and not impossible)
+    answers = field(record, "answers", list, where) if has_answers else []
     if impossible not in (None, not answers):
         raise ValueError(
             f"{where}: a question must have answers if and only if it is possible. "
@@ -220,6 +226,7 @@ def _question(record, passage, where):
             problem = problem or (
                 f"{where}: the answer {text!r} must be at character {start}. "
                 f"Received: {passage[max(start, 0) : max(end, 0)]!r} there"
+                + _other_form(text, passage)
             )
     question = Question(
         id=record["id"],
@@ -229,6 +236,13 @@ def _question(record, passage, where):
         spans=tuple(spans),
     )
     return question, problem
+
+
+def _other_form(text, passage):
+    """The end of an error message, where the answer is there in another form."""
+    text, passage = (unicodedata.normalize("NFC", x) for x in (text, passage))
+    found = text and text in passage
+    return f". Unicode forms may differ: {text!r} is in the passage." if found else ""
 
 
 def _score_v1(examples, predictions):

@@ -22,6 +22,7 @@ from tfeff.utils.checks import (
     check_bool,
     check_callable,
     check_path,
+    closest,
     near_miss,
 )
 
@@ -162,6 +163,10 @@ def read_tsv(
         if not needed <= set(names):
             raise ValueError(f"`header` must name {sorted(needed)}. Received: {names}")
     labelled = label in names or not label_optional
+    others = (name for name in names if name not in texts)
+    if not labelled and (near := closest(label, others, cutoff=1.0)):
+        expected = f"must name the column {label!r}, or none like it"
+        raise malformed(path, first_line, expected, f"{near!r}")
     hint = f" Without the column {label!r} the file is read, too." * label_optional
     id_column = next((name for name in ("index", "id") if name in names), None)
     for column in (*texts, *[label] * labelled, *[id_column] * (id_column is not None)):
@@ -257,7 +262,8 @@ def _label(text, path, number, hint, label_names, ratings, **_):
         rating = math.nan if "_" in text else float(text)
     except ValueError:
         rating = math.nan
-    if not (math.isfinite(rating) and least <= rating <= highest):
+    # What float32 cannot hold becomes infinite there.
+    if not (np.isfinite(np.float32(rating)) and least <= rating <= highest):
         expected = "the label must be a number"
         if ratings != ANY_RATING:
             expected += f" from {least:g} to {highest:g}"

@@ -186,15 +186,17 @@ def make_task(settings, dataset, metric, encoder, tokenizer):
     train = windows("train", "train", settings.train_examples)
     dev = windows(dev_split, "dev", settings.dev_examples)
     to_predict = predicted_baseline = None
-    if settings.predict_split:
-        given = "test" if settings.test else "dev"
-        to_predict = windows(settings.predict_split, given, is_predicted=True)
+    if split := settings.predict_split:
+        given = "test" if settings.test else "train" if split == "train" else "dev"
+        to_predict = windows(split, given, is_predicted=True)
     print(
         f"{len(train.questions):,} questions in {len(train):,} windows to train "
         f"on; {len(dev.questions):,} in {len(dev):,} to choose the best by"
     )
-    parts = {"train": train, dev_split: dev}
-    if to_predict is not None:
+    parts = {"train": train, "dev" if dev_split == "train" else dev_split: dev}
+    if settings.test:
+        parts["test"] = to_predict
+    elif to_predict is not None:
         parts.setdefault(settings.predict_split, to_predict)
     print_shared({name: examples(part) for name, part in parts.items()})
     if length > encoder.max_sequence_length:
@@ -238,9 +240,20 @@ def read(settings, dataset, split, given, is_predicted):
             f"`{given}` must hold questions with answers at their offsets. Received: "
             f"{path}, all of whose questions are left out. {''.join(found.skipped[:1])}"
         )
+    if not is_predicted:
+        check_answered(given, path, questions)
     if count > 0:
         print(f"{path}: {count} questions left out. {found.skipped[0]}")
     return questions
+
+
+def check_answered(name, path, questions):
+    """Raises if no question has an answer: a file without them is one to predict."""
+    if not any(question.answers or question.spans for question in questions):
+        raise ValueError(
+            f"`{name}` must hold `answers` to questions. Received: {path}, with none "
+            f"to any of {len(questions):,}"
+        )
 
 
 def examples(part):

@@ -39,6 +39,7 @@ from tfeff.recipes.runs import (
     metrics_line,
     open_run,
 )
+from tfeff.recipes.shared_examples import print_shared
 from tfeff.recipes.task_dataset import find_dataset, task_class
 from tfeff.recipes.task_scores import print_undefined, task_scores
 from tfeff.recipes.tuning import print_best
@@ -326,6 +327,12 @@ def _read_examples(dataset, settings):
     """The examples to train on, sampled, and those of dev."""
     names = ("skip_malformed", "skip_mismatched")
     options = {name: True for name in names if getattr(settings, name)}
+    is_of_spans = dataset.kind is tfeff.data.SpanExamples
+    if is_of_spans and os.path.isfile(settings.data):
+        raise ValueError(
+            "`data` must be the folder of the files to train on and to choose by: one "
+            f"file would be read as both. Received: data={settings.data!r}"
+        )
     with named_as(folder="data"):
         splits = ("train", dataset.dev_splits[0])
         train, dev = (dataset.read(s, settings.data, **options) for s in splits)
@@ -335,8 +342,11 @@ def _read_examples(dataset, settings):
                 f"`data` must hold examples of {split!r} that are not all left out. "
                 f"Received: {', '.join(examples.skipped[:1]) or 'none'}"
             )
+        if is_of_spans:
+            answering.check_answered("data", split, examples.questions)
     if count := len(train.skipped) + len(dev.skipped):
         print(f"{count:,} lines left out, such as {(*train.skipped, *dev.skipped)[0]}")
+    print_shared(dict(zip(splits, (train, dev))))
     if settings.train_examples is not None:
         with named_as(count="train_examples"):
             train = _some(train, settings.train_examples)

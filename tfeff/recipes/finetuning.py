@@ -287,7 +287,10 @@ def make_task(settings, dataset, encoder, tokenizer):
         f"{dataset.name}: {len(train):,} examples to train on, "
         f"{', '.join(f'{len(e):,} of {s}' for s, e in dev.items())}"
     )
-    print_shared({"train": train, **dev})
+    shown = {"train": train, **dev}
+    if to_predict is not None:
+        shown.setdefault(settings.predict_split, to_predict)
+    print_shared(shown)
     split = dataset.dev_splits[0]
     print_undefined(dataset, metric, split, dev[split])
     parts = {"examples to train on": task.train}

@@ -267,10 +267,13 @@ def near_miss(value: Any, choices: Iterable[str]) -> str:
     return "" if near is None else f" Did you mean {near!r}?"
 
 
-def closest(value: Any, choices: Iterable[str]) -> str | None:
-    """The choice that is spelt most like the value; `None` if none is like it."""
+def closest(value: Any, choices: Iterable[str], cutoff: float = 0.5) -> str | None:
+    """The choice that is spelt most like the value; `None` if none is like it.
+
+    Case and punctuation make no difference; with a `cutoff` of 1 all else does.
+    """
     plain = {_plain(choice): choice for choice in choices}
-    near = difflib.get_close_matches(_plain(str(value)), plain, 1, 0.5)
+    near = difflib.get_close_matches(_plain(str(value)), plain, 1, cutoff)
     return plain[near[0]] if near else None
 
 

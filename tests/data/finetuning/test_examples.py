@@ -99,6 +99,13 @@ def test_columns_of_any_kind_are_tuples(column):
     assert SentenceExamples([column(["a", "b"])]).rows == (("a", "b"),)
 
 
+def test_options_have_names():
+    for labels in ([0], None):
+        wrong = {"options": [("a", "b", "c", "d")], "labels": labels}
+        with pytest.raises(ValueError, match="`label_names` must .* for 4 options"):
+            ChoiceExamples(**CHOICES | wrong)
+
+
 def test_ratings_are_finite_floats():
     ratings = TextExamples(**TEXTS | {"label_names": None, "labels": [1, 2]}).labels
     assert ratings.dtype == np.float32 and ratings.tolist() == [1.0, 2.0]

@@ -151,6 +151,11 @@ class ChoiceExamples(_Sampled):
                 "`options` must be equally many for all questions, at least 1. "
                 f"Received: {sorted(counts)} of them"
             )
+        if max(counts, default=0) > len(self.label_names):
+            raise ValueError(
+                "`label_names` must name all options. Received: label_names="
+                f"{self.label_names}, for {max(counts)} options"
+            )
         if self.labels is not None:
             known = self.label_names[: max(counts, default=None)]
             _set(self, labels=check_classes(self.labels, known))
