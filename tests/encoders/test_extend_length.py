@@ -9,7 +9,7 @@ import pytest
 import tfeff
 from tests.checks import randomize
 from tests.checks.encoder import batch_of
-from tests.subjects.encoders import TINY
+from tests.subjects.encoders import TINY, quantize_only
 from tfeff.encoders import (
     Encoder,
     disable_heads,
@@ -157,7 +157,7 @@ def test_wrong_arguments_are_named():
     with pytest.raises(ValueError, match="adapters.* to 6 tokens"):
         extend_length(encoder, 9)
     quantized = make()
-    quantized.quantize("float8", filters="query")
+    quantize_only(quantized, "query", "float8")
     with pytest.raises(ValueError, match="layers .*query.* Extend the encoder before"):
         extend_length(quantized, 9)
     assert tfeff.encoders.extend_length is extend_length

@@ -12,6 +12,7 @@ import pytest
 import tfeff
 from tests.subjects.encoders import tiny
 from tests.subjects.sentences import DOCUMENTS, tokenizer
+from tests.subjects.versions import needs_no_preprocessor
 from tfeff.encoders import (
     EncoderMaskedLM,
     EncoderTextClassifier,
@@ -162,8 +163,11 @@ def from_preset(model, folder):
     return type(model).from_preset(str(folder / "preset"))
 
 
+WAYS = [from_file, pytest.param(from_preset, marks=needs_no_preprocessor)]
+
+
 @pytest.mark.quick("classifier-from_preset", "masked_lm-from_file")
-@pytest.mark.parametrize("way", [from_file, from_preset])
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("task", TASKS)
 def test_a_quantized_task(task, way, tmp_path):
     model = made(task)
@@ -188,7 +192,7 @@ def freeze_all(model):
     model.trainable = False
 
 
-@pytest.mark.parametrize("way", [from_file, from_preset])
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("freeze", [freeze_head, freeze_backbone, freeze_all])
 @pytest.mark.parametrize("task", TASKS)
 def test_a_frozen_task(task, freeze, way, tmp_path):
@@ -199,6 +203,7 @@ def test_a_frozen_task(task, freeze, way, tmp_path):
     assert len(loaded.trainable_weights) == len(model.trainable_weights)
 
 
+@needs_no_preprocessor
 def test_other_classes_get_a_new_head(tmp_path):
     model = made("classifier")
     model.get_layer("logits").quantize("int8")

@@ -10,8 +10,9 @@ import pytest
 
 from tests.checks.encoder import batch_of
 from tests.checks.saving import check_same, check_same_weights, outputs_of
-from tests.subjects.encoders import TINY
+from tests.subjects.encoders import TINY, quantize_only
 from tests.subjects.sentences import tokenizer
+from tests.subjects.versions import needs_quantizers
 from tfeff.encoders import Encoder, build
 from tfeff.objectives import (
     Distillation,
@@ -68,6 +69,7 @@ def test_quantized_classifier_and_its_encoder(mode, num_layers, tmp_path):
     check_loaded(load_pretrained(tmp_path / "preset")[0], model.encoder, batch)
 
 
+@needs_quantizers
 def test_with_quantizers_of_ones_own_in_some_layers(tmp_path):
     encoder = make_encoder(dtype="mixed_bfloat16")
     config = keras.quantizers.Int4QuantizationConfig(block_size=8)
@@ -132,7 +134,7 @@ def saved_ways(model, folder):
 def test_adapters_on_quantized_layers_are_refused(task, tmp_path):
     encoder = make_encoder(num_layers=1)
     model = Classifier(encoder, 2) if task else encoder
-    quantize(model, "int8", filters="query")
+    quantize_only(model, "query", "int8")
     encoder.enable_lora(2)
     for name in ("mine.keras", "mine.weights.h5"):
         (tmp_path / name).write_text("mine")

@@ -212,7 +212,8 @@ def test_what_texts_do_not_give_is_named(tmp_path):
 
     def with_input(name, shape=(None,), **more):
         other = keras.Input(shape, name=name, **more)
-        return keras.Model({**inputs, name: other}, {"a": hidden, "b": other})
+        outputs = {"a": hidden, "b": keras.layers.Identity()(other)}
+        return keras.Model({**inputs, name: other}, outputs)
 
     message = "no inputs but token_ids, segment_ids, padding_mask.*"
     refused(ValueError, f"{message}'weights'", with_input("weights"), tmp_path)

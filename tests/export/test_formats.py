@@ -28,6 +28,7 @@ from tests.subjects.formats import (
     runner,
     specs,
 )
+from tests.subjects.versions import needs_litert
 from tfeff import layers, objectives, tasks
 from tfeff.export import export_model
 from tfeff.formats.export_model import _EXPORTS
@@ -37,7 +38,8 @@ needs_onnx = pytest.mark.skipif(
     reason="onnxruntime is not installed (extra onnx)",
 )
 slow = pytest.mark.slow
-FORMATS = [pytest.param(x, marks=needs_onnx if x == "onnx" else ()) for x in ENDINGS]
+NEEDS = {"onnx": needs_onnx, "litert": needs_litert}
+FORMATS = [pytest.param(x, marks=NEEDS.get(x, ())) for x in ENDINGS]
 
 
 def make_encoder(preset="shatter_base", **kwargs):
@@ -69,7 +71,7 @@ def cases():
     """Each model with each format; one is quick."""
     for kind in MODELS:
         for format in ENDINGS:
-            marks = [needs_onnx] if format == "onnx" else []
+            marks = [NEEDS[format]] if format in NEEDS else []
             if (kind, format) != ("spans", "onnx"):
                 marks.append(slow)
             yield pytest.param(kind, format, marks=marks)
@@ -124,6 +126,7 @@ def test_texts_of_one_segment_without_padding_need_no_more_than_ids(format, tmp_
     check_same(run(path, {"token_ids": batch["token_ids"]}), expected)
 
 
+@needs_litert
 @pytest.mark.slow
 def test_litert_of_a_fixed_shape_and_of_any(tmp_path):
     encoder = randomized(make_encoder())
@@ -161,6 +164,7 @@ def test_litert_of_a_fixed_shape_and_of_any(tmp_path):
         check_same(run(free, batch), named_outputs(encoder, batch))
 
 
+@needs_litert
 def test_gelu_is_the_exact_one_in_litert(tmp_path):
     """To 1e-6 everywhere, as one operator, which differs from that by tanh by 5e-4."""
     x = keras.Input((None,))
@@ -233,7 +237,7 @@ def cases_of_layers():
     """Each attention with LiteRT and ONNX; one is quick."""
     for kind in ATTENTIONS:
         for format in ("litert", "onnx"):
-            marks = [needs_onnx] if format == "onnx" else []
+            marks = [NEEDS[format]]
             if (kind, format) != ("one_head", "onnx"):
                 marks.append(slow)
             yield pytest.param(kind, format, marks=marks)
@@ -309,6 +313,7 @@ def test_a_full_disk_names_the_path(format, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@needs_litert
 @slow
 @pytest.mark.parametrize("kind", ATTENTIONS)
 def test_keras_own_export_with_any_attention(kind, tmp_path):
@@ -325,7 +330,11 @@ def test_keras_own_export_with_any_attention(kind, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "format", ["litert", pytest.param("onnx", marks=[needs_onnx, slow])]
+    "format",
+    [
+        pytest.param("litert", marks=needs_litert),
+        pytest.param("onnx", marks=[needs_onnx, slow]),
+    ],
 )
 def test_an_operator_that_a_format_lacks_is_named_with_its_layer(format, tmp_path):
     hidden = keras.Input((None, 8))
@@ -352,7 +361,7 @@ def policies(kind):
 
 @slow
 @pytest.mark.parametrize("kind", ["one", "map", "attentions"])
-@pytest.mark.parametrize("format", ["litert", pytest.param("onnx", marks=needs_onnx)])
+@pytest.mark.parametrize("format", FORMATS[1:])
 def test_mixed_precision_is_exported_in_float32(format, kind, tmp_path):
     mixed = make_encoder("bert_base", dtype=policies(kind))
     config = mixed.get_config()

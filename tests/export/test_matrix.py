@@ -5,6 +5,7 @@ import importlib.util
 import pytest
 
 from tests.export import matrix
+from tests.subjects.versions import needs_litert
 
 
 def cells():
@@ -21,6 +22,9 @@ def needs(package):
     )
 
 
+NEEDS = {"ONNX": needs("onnxruntime"), "LiteRT": needs_litert}
+
+
 def test_every_preset_is_in_the_table():
     assert set(cells()) == set(first_names())
 
@@ -29,8 +33,7 @@ def format_cases():
     """Each kind of preset with each format."""
     for name in first_names():
         for column in matrix.FORMATS:
-            marks = [needs("onnxruntime")] if column == "ONNX" else []
-            yield pytest.param(name, column, marks=marks)
+            yield pytest.param(name, column, marks=NEEDS.get(column, ()))
 
 
 @pytest.mark.slow

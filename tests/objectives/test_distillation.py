@@ -44,7 +44,8 @@ def evaluated(model, inputs, weights=None, labels=None):
     labels = np.zeros(len(inputs["token_ids"])) if labels is None else labels
     data = (inputs, labels) if weights is None else (inputs, labels, weights)
     dataset = tf.data.Dataset.from_tensors(data)
-    return model.evaluate(dataset, verbose=0, return_dict=True)
+    logs = model.evaluate(dataset, verbose=0, return_dict=True)
+    return {name: float(value) for name, value in logs.items()}
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import tfeff
 from tests.subjects.modules import import_all
 from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tests.subjects.stores import make_store
+from tests.subjects.versions import needs_litert
 from tfeff import storage
 from tfeff.storage import arguments, place
 from tfeff.storage.local import local_path
@@ -233,6 +234,7 @@ def test_what_cannot_be_uploaded_is_kept(store, monkeypatch):
     assert tfeff.data.open_cache(URL).num_sequences >= len(DOCUMENTS)
 
 
+@needs_litert
 def test_exports_tell_their_name(store, capsys):
     inputs = keras.Input((4,))
     model = keras.Model(inputs, keras.layers.Dense(2)(inputs))

@@ -1,5 +1,6 @@
 """Tiny encoders of every preset."""
 
+from tfeff.compat import sublayers
 from tfeff.encoders import build, presets
 
 TINY = dict(
@@ -36,3 +37,10 @@ def tiny(preset, **changes):
     if "embedding_dim" in config:
         sizes |= {"embedding_dim": 6}
     return build(preset, **sizes | {"attention": attention} | changes)
+
+
+def quantize_only(model, name, mode):
+    """Quantizes the layers of a name, as Keras' `filters` do from version 3.13 on."""
+    for layer in sublayers(model):
+        if layer.name == name:
+            layer.quantize(mode)

@@ -9,7 +9,7 @@ import pytest
 
 import tfeff
 from tests.checks.encoder import batch_of
-from tests.subjects.encoders import TINY
+from tests.subjects.encoders import TINY, quantize_only
 from tests.subjects.sentences import tokenizer
 from tfeff.tasks import load_pretrained, save_pretrained
 
@@ -77,7 +77,7 @@ def test_other_positions_come_before_more_of_them(saved, recwarn):
 def test_what_a_quantized_encoder_cannot_become(change, saved, tmp_path):
     _, encoder = saved
     quantized = tfeff.encoders.Encoder.from_config(encoder.get_config())
-    quantized.quantize("int8", filters="query")
+    quantize_only(quantized, "query", "int8")
     save_pretrained(quantized, tokenizer(), tmp_path / "int8")
     ((name, value),) = change.items()
     message = f"`{name}` must fit the encoder of path=.*int8.*{name}={value!r}.*query"

@@ -13,7 +13,12 @@ import pytest
 
 from tests.subjects.clusters import REPOSITORY
 from tests.subjects.small_runs import Raises, Small, contents, train
-from tfeff.training import Checkpoints, load_checkpoint, save_checkpoint
+from tfeff.training import (
+    Checkpoints,
+    DistributedModel,
+    load_checkpoint,
+    save_checkpoint,
+)
 from tfeff.training.checkpoints import load_notes
 
 
@@ -140,12 +145,18 @@ def test_a_variable_without_a_copy_is_an_error(model, tmp_path):
         model.save(str(tmp_path / "model.keras"))
 
 
-class WithTeacher(Small):
+class WithTeacher(DistributedModel):
     """A model with another one in it, which was compiled and trained before."""
 
     def __init__(self, teacher):
         super().__init__()
-        self.teacher = teacher
+        self.student, self.teacher = Small(), teacher
+
+    def build(self, shape):
+        self.built = True
+
+    def call(self, inputs, training=None):
+        return self.student(inputs, training=training)
 
 
 def test_a_compiled_model_within_is_saved_with_its_optimizer(model, tmp_path):

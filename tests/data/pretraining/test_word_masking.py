@@ -18,6 +18,7 @@ from tests.subjects.masking import (
     SPECIAL,
     sequences,
 )
+from tests.subjects.versions import needs_xlm_roberta
 from tfeff.convert import XLNetTokenizer
 from tfeff.data import mask_tokens, word_starts
 from tfeff.data.pretraining import word_masking
@@ -230,6 +231,7 @@ class TestWordStarts:
         starts = word_starts(tokenizer)
         assert starts.shape == (91,) and not starts[tokenizer.mask_token_id]
 
+    @needs_xlm_roberta
     def test_ids_that_are_not_the_model_s(self, documents):
         proto = sentence_pieces.trained(
             documents[:100],

@@ -52,12 +52,11 @@ def encode_with_offsets(
         TypeError: if the tokenizer is of another kind.
         ValueError: if the tokenizer pads, having a `sequence_length`, or gives strings.
     """
-    encode = OffsetTokenizer(tokenizer)
     check_gives_ids(tokenizer)
     if isinstance(tokenizer, keras_hub.tokenizers.SentencePieceTokenizer):
-        # Its own adds marks, and its kernels may be gone: see `restore_kernels`.
-        proto = tokenizer.proto
-        encode = OffsetTokenizer(keras_hub.tokenizers.SentencePieceTokenizer(proto))
+        # The given one adds marks, and its kernels may be gone: see `restore_kernels`.
+        tokenizer = keras_hub.tokenizers.SentencePieceTokenizer(tokenizer.proto)
+    encode = OffsetTokenizer(tokenizer)
     for batch in _batches(texts):
         with tf.device("CPU"):
             ids, starts, ends = encode(tf.constant(batch))
