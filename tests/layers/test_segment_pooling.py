@@ -61,6 +61,20 @@ def test_half_precision(policy, tolerance):
     assert error <= tolerance * np.abs(expected).max()
 
 
+@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
+def test_differences_of_like_texts_keep_their_digits(policy):
+    same = np.random.default_rng(1).normal(size=8)
+    like = same + 0.1 * np.random.default_rng(2).normal(size=(2, 64, 8))
+    dtype = policy.removeprefix("mixed_")
+    rounded = np.asarray(keras.ops.cast(like, dtype), "float64")
+    segments = np.repeat([[0, 1]], 32, axis=1) * np.ones((2, 1), "int32")
+    output = SegmentPooling(dtype=policy)(like.astype("float32"), segments)
+    expected = literal(rounded, segments, np.ones((2, 64)))[:, 16:24]
+    found = np.asarray(output, "float64")[:, 16:24]
+    bound = {"float16": 1e-3, "bfloat16": 8e-3}[dtype]  # of the output itself
+    assert (np.abs(found - expected) <= bound * expected).all()
+
+
 def test_bad_inputs_are_named():
     with pytest.raises(ValueError, match="`padding_mask` must"):
         SegmentPooling()(hidden(), SEGMENTS, VISIBLE[:, :3])

@@ -390,6 +390,14 @@ def test_ratings_of_other_shapes_are_refused():
             loss(labels, labels[:, None])
 
 
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16", "bfloat16"])
+@pytest.mark.parametrize("kind", ["classifier", "regressor", "choice"])
+def test_outputs_are_not_rounded_to_half_precision(kind, policy):
+    model = make_model(kind, dtype=policy)
+    head = model.get_layer("logits")
+    assert head.compute_dtype == head.variable_dtype == model.output.dtype == "float32"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
 def test_ratings_of_a_scale_and_an_offset(dtype, tmp_path):

@@ -73,7 +73,8 @@ class RelativeEmbedding(Layer):
         embeddings_initializer: Initializer = "uniform",
         **kwargs: Any,
     ):
-        super().__init__(**kwargs)
+        # The gradient of a row is a sum over many positions, too long for bfloat16.
+        super().__init__(autocast=False, **kwargs)
         self.max_distance = check_integer("max_distance", max_distance)
         if not isinstance(shape, Sequence):
             raise TypeError(
@@ -103,7 +104,8 @@ class RelativeEmbedding(Layer):
 
     def call(self, relative_positions: Tensor) -> Tensor:
         positions = as_int32("relative_positions", relative_positions)
-        return ops.take(self.embeddings, self._rows(positions), axis=0)
+        found = ops.take(self.embeddings, self._rows(positions), axis=0)
+        return ops.cast(found, self.compute_dtype)
 
     def compute_output_shape(self, relative_positions_shape: Shape) -> Shape:
         return (*relative_positions_shape, *self.shape)

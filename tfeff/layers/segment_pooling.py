@@ -8,7 +8,7 @@ from tfeff.layers.checks import (
     visible_keys,
 )
 from tfeff.layers.layer import Layer
-from tfeff.ops.masking import all_true
+from tfeff.ops.masking import all_true, at_least_float32
 from tfeff.ops.pooling import visible_mean
 from tfeff.utils.types import Shape, Tensor
 
@@ -66,12 +66,14 @@ class SegmentPooling(Layer):
         check_hidden("hidden", hidden.shape)
         segment_ids = check_token_ids("segment_ids", segment_ids, hidden.shape[:2])
         visible = visible_keys(padding_mask, hidden)
-        hidden = as_floats(hidden, self.compute_dtype)
+        # Means of like texts are almost equal: half precision would round u - v away.
+        hidden = at_least_float32(as_floats(hidden, self.compute_dtype))
         u, v = (
             visible_mean(hidden, all_true(segment_ids == segment, visible))
             for segment in (0, 1)
         )
-        return ops.concatenate([u, v, ops.abs(u - v), u * v], axis=-1)
+        features = ops.concatenate([u, v, ops.abs(u - v), u * v], axis=-1)
+        return ops.cast(features, self.compute_dtype)
 
     def compute_output_shape(
         self, hidden_shape: Shape, *_: Shape, **__: Shape

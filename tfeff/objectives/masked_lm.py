@@ -51,8 +51,7 @@ class MaskedLMHead(TableLayer):
         layer_norm_epsilon: float = 1e-12,
         **kwargs,
     ):
-        # The weights' dtype must not depend on the layer that calls this one.
-        super().__init__(token_embedding, autocast=False, **kwargs)
+        super().__init__(token_embedding, **kwargs)
         check_activation_name("activation", activation)
         self.activation = activation
         self.layer_norm_epsilon = check_positive(

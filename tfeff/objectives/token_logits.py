@@ -5,7 +5,7 @@ from tfeff.layers.dense import bert_dense
 
 
 class TableLayer(LeavesShared, keras.layers.Layer):
-    """Base of layers that use an encoder's token table.
+    """Base of layers that use an encoder's token table, whose logits are its precision.
 
     Args:
         token_embedding: the `keras.layers.ReversibleEmbedding`; or the
@@ -16,7 +16,8 @@ class TableLayer(LeavesShared, keras.layers.Layer):
     """
 
     def __init__(self, token_embedding: keras.layers.Layer, **kwargs):
-        super().__init__(**kwargs)
+        # The weights' dtype must not depend on the layer that calls this one.
+        super().__init__(autocast=False, **kwargs)
         owner, table = None, token_embedding
         if not isinstance(table, keras.layers.ReversibleEmbedding):
             owner = token_embedding
@@ -86,7 +87,7 @@ class TokenLogits(TableLayer):
         if self.projection is not None:
             x = self.projection(x)
         logits = self.token_embedding(x, reverse=True)
-        return keras.ops.cast(logits, self.compute_dtype) + self.bias
+        return keras.ops.cast(logits, self.bias.dtype) + self.bias
 
     def own_weights(self) -> dict[str, keras.Variable]:
         """All weights but the table, by the names of a preset's head."""

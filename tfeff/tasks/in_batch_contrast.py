@@ -10,6 +10,8 @@ from tfeff.training.replicas import gather_from_replicas
 from tfeff.utils.checks import check_positive
 from tfeff.utils.types import Config, DType, Tensor
 
+_LEAST_SQUARE = 1e-14  # Of a vector's length, as of Keras' `normalize`.
+
 
 def contrasted(y_true, y_pred, temperature):
     """Logits of each text's candidates, its partner first.
@@ -30,7 +32,9 @@ def contrasted(y_true, y_pred, temperature):
             "`y_pred` must hold at least two texts a row, a text and its partner. "
             f"Received: shape {tuple(y_pred.shape)}"
         )
-    vectors = ops.normalize(y_pred, axis=-1)
+    # Not `ops.normalize`: its gradient at a row of zeros is NaN where XLA compiles it.
+    square = ops.sum(ops.square(y_pred), axis=-1, keepdims=True)
+    vectors = y_pred * ops.rsqrt(ops.maximum(square, _LEAST_SQUARE))
     anchors = vectors[:, 0]
     candidates = gather_from_replicas(ops.reshape(vectors[:, 1:], (-1, size)))
     ids = gather_from_replicas(ops.reshape(y_true[:, 1:], (-1,)))
@@ -54,7 +58,7 @@ def contrasted(y_true, y_pred, temperature):
 def contrast_losses(y_true, y_pred, temperature):
     """-log softmax of each text's partner among its candidates, `[B]`."""
     logits = contrasted(y_true, y_pred, temperature)
-    return ops.logsumexp(logits, axis=-1) - logits[:, 0]
+    return -ops.log_softmax(logits, axis=-1)[:, 0]
 
 
 @keras.saving.register_keras_serializable(package="tfeff")

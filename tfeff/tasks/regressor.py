@@ -126,7 +126,7 @@ class Regressor(PooledTask):
             `padding_mask` (1 = real token).
 
     Returns:
-        Ratings `[B]`; with a scale or an offset in float32 at least.
+        Ratings `[B]`, in float32 at least.
 
     Raises:
         TypeError: if `encoder` is not a `tfeff.encoders.Encoder`.
@@ -231,5 +231,4 @@ class Regressor(PooledTask):
 def _scaled(ratings, scale, offset):
     if (scale, offset) == (1.0, 0.0):
         return ratings
-    dtype = keras.backend.result_type(ratings.dtype, "float32")
-    return ops.cast(ratings, dtype) * scale + offset
+    return ratings * scale + offset

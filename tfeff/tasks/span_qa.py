@@ -17,7 +17,7 @@ from tfeff.objectives.heads import Head
 from tfeff.objectives.objective import token_metrics
 from tfeff.ops.masking import MASKED
 from tfeff.tasks.encoder_limits import check_known_ids
-from tfeff.tasks.task import Task
+from tfeff.tasks.task import Task, logits_dtype
 from tfeff.training.losses import GlobalMeanCrossentropy
 from tfeff.utils.checks import check_integer, check_rate
 from tfeff.utils.types import Config
@@ -124,11 +124,7 @@ class SpanQA(Task):
         inputs = encoder.input
         hidden = encoder(inputs)["sequence_output"]
         hidden = keras.layers.Dropout(dropout, dtype=encoder.dtype_policy)(hidden)
-        # Half precision is too coarse to compare the logits of hundreds of tokens.
-        dtype = keras.backend.result_type(
-            encoder.dtype_policy.variable_dtype, "float32"
-        )
-        head = _SpanHead(dtype=dtype, name="head")
+        head = _SpanHead(dtype=logits_dtype(encoder), name="head")
         outputs = head(hidden, *(inputs[name] for name in INPUTS))
         super().__init__(encoder, inputs, outputs, **kwargs)
         self.head = head

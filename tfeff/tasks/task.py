@@ -30,6 +30,11 @@ POOLINGS = (*TEXT_POOLINGS, "segments")
 _WITHOUT_POOLER = ("layerwise", "segments")
 
 
+def logits_dtype(encoder: Encoder) -> str:
+    """The dtype of a head's outputs: half precision is too coarse to compare them."""
+    return keras.backend.result_type(encoder.dtype_policy.variable_dtype, "float32")
+
+
 class Task(Objective):
     """A functional model of an encoder and a head, as of `Objective`."""
 
@@ -103,7 +108,8 @@ class PooledTask(Task):
             )
             vector = pooler(vector)
         vector = keras.layers.Dropout(dropout, dtype=dtype, name="dropout")(vector)
-        outputs = finish(bert_dense(num_outputs, dtype=dtype, name="logits")(vector))
+        logits = bert_dense(num_outputs, dtype=logits_dtype(encoder), name="logits")
+        outputs = finish(logits(vector))
         inputs = encoder.input if inputs is None else inputs
         super().__init__(encoder, inputs, outputs, **kwargs)
         self.pooling = pooling

@@ -10,7 +10,7 @@ from tfeff.encoders.encoder import check_encoder
 from tfeff.layers.dense import bert_dense
 from tfeff.objectives.heads import Head
 from tfeff.tasks.encoder_limits import check_known_ids
-from tfeff.tasks.task import Task, check_class_names
+from tfeff.tasks.task import Task, check_class_names, logits_dtype
 from tfeff.utils.checks import check_integer, check_rate
 from tfeff.utils.types import Config
 
@@ -79,7 +79,7 @@ class TokenClassifier(Task):
         hidden = keras.layers.Dropout(
             dropout, dtype=encoder.dtype_policy, name="dropout"
         )(hidden)
-        logits = bert_dense(num_classes, dtype=encoder.dtype_policy, name="logits")
+        logits = bert_dense(num_classes, dtype=logits_dtype(encoder), name="logits")
         super().__init__(encoder, encoder.input, logits(hidden), **kwargs)
         self.num_classes = num_classes
         self.dropout = float(dropout)
