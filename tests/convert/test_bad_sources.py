@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tfeff
+from tests.convert.authors import save
 from tests.convert.conversions import GOLDENS, changed, copied, write_safetensors
 from tests.convert.sentence_models import write_modules
 from tfeff.command.main import main
@@ -269,7 +270,7 @@ def test_an_unknown_tensorflow_checkpoint(tmp_path):
     import tensorflow as tf
 
     tf.train.Checkpoint(w=tf.Variable(1.0)).write(str(tmp_path / "m.ckpt"))
-    with pytest.raises(ValueError, match=r"Its variables are \['w'\]"):
+    with pytest.raises(ValueError, match=r"Its 1 variables begin with \['w'\]"):
         load(tmp_path)
 
 
@@ -285,6 +286,40 @@ def test_pickles_are_refused_unread(file, tmp_path):
     with pytest.raises(ValueError, match="model_type='deberta-v2'.*not support") as no:
         load(source)
     assert "safe_serialization" not in str(no.value)
+
+
+def test_names_of_a_model_around_it(tmp_path):
+    def wrap(tensors):
+        for name in list(tensors):
+            tensors[f"model.{name}"] = tensors.pop(name)
+
+    source = with_tensors("bert", tmp_path, wrap)
+    with pytest.raises(ValueError, match="All begin with 'model.*', .*rename") as no:
+        load(source)
+    assert len(str(no.value)) < 400
+
+
+def test_checkpoints_of_the_authors_of_bert_are_named(tmp_path):
+    kernel = "encoder/layer_0/attention/self/query/kernel"
+    for scope, message in (
+        ("bert", "a BERT or an ALBERT of TensorFlow 1.*from_tf=True"),
+        ("other", rf"Its 1 variables begin with \['other/{kernel}'\]"),
+    ):
+        folder = tmp_path / scope
+        folder.mkdir()
+        save({f"{scope}/{kernel}": np.ones((2, 2), "float32")}, folder / "model.ckpt")
+        with pytest.raises(ValueError, match=message):
+            load(folder)
+
+
+def test_names_on_the_hub_with_the_scheme(monkeypatch, tmp_path, preset):
+    hub(monkeypatch, lambda name, allow_patterns: str(GOLDENS / name))
+    assert tfeff.convert.load_tokenizer("hf://bert").vocabulary_size() > 5
+    with pytest.raises(ValueError, match="head of 'replaced_token'.*='bert'"):
+        tfeff.convert.load_replaced_token("hf://bert", "hf://bert")
+    for name in ("hf:someone/bert", "hf://someone/bert"):
+        with pytest.raises(ValueError, match="`tfeff convert someone/bert PRESET`"):
+            tfeff.tasks.load_pretrained(name)
 
 
 @pytest.mark.parametrize("file", ["tf_model.h5", "notes.txt"])

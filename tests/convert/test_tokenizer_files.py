@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from tests.convert.conversions import GOLDENS, changed, copied
-from tfeff.convert import BertTokenizer, convert, load
+from tfeff.convert import BertTokenizer, convert, load, to_huggingface
 from tfeff.convert.config import Config
 from tfeff.convert.sentencepiece_json import described_model
 from tfeff.convert.tokenizer import make_tokenizer, make_tokenizer_of_file
@@ -26,6 +26,44 @@ def test_case_without_settings_is_that_of_the_vocabulary(tmp_path):
         assert tokenizer.get_config()["lowercase"] is expected
         rows = json.loads((GOLDENS / name / "tokens.json").read_text("utf-8"))
         assert [ids(tokenizer, text) for text, _ in rows] == [row for _, row in rows]
+
+
+def test_markers_have_no_case(tmp_path):
+    """The Chinese vocabulary of BERT's authors has `<S>` and `<T>`, but no others."""
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "<S>", "<T>", "nasa", "我"]
+    path = tmp_path / "vocab.txt"
+    path.write_text("\n".join(pieces), "utf-8")
+    for tokenizer in (
+        make_tokenizer(str(tmp_path), "bert"),
+        make_tokenizer_of_file(str(path)),
+    ):
+        assert ids(tokenizer, "我 NASA") == [8, 7]
+    path.write_text("\n".join([*pieces, "<S"]), "utf-8")
+    assert ids(make_tokenizer_of_file(str(path)), "我 NASA") == [8, 1]
+
+
+@pytest.mark.parametrize("by", ["tokenizer_config.json", "tokenizer.json", None])
+def test_pairs_of_one_segment_are_told(by, tmp_path):
+    source = copied("bert", tmp_path)
+    if by == "tokenizer_config.json":
+        names = ["input_ids", "attention_mask"]
+        source = changed("bert", tmp_path / "changed", by, model_input_names=names)
+    elif by is not None:
+        encoder, tokenizer = load(source), make_tokenizer(str(source), "bert")
+        to_huggingface(encoder, source := tmp_path / "written", tokenizer)
+        file = json.loads((source / by).read_text())
+        frame = file["post_processor"]
+        assert frame["type"] == "TemplateProcessing"
+        for part in frame["pair"]:
+            for kind in part.values():
+                kind["type_id"] = 0
+        (source / by).write_text(json.dumps(file))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        convert(source, tmp_path / "preset")
+    told = [str(x.message) for x in caught if "both texts of a pair" in str(x.message)]
+    assert len(told) == (by is not None)
+    assert all(f"{by}'" in text for text in told)
 
 
 def test_a_warning_tells_of_case_that_hugging_face_would_fold(tmp_path):

@@ -12,7 +12,7 @@ from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tfeff.data.finetuning.sentence_features import SentenceFeatures
 from tfeff.recipes import EmbedSettings, embed
 from tfeff.recipes.embedding import make_model
-from tfeff.recipes.heads import own_head_names, read_own_pooling
+from tfeff.recipes.heads import own_head_names, read_embedding_settings
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ def test_a_query_at_a_url(folder):
         model.heads()["layerwise_pooler"].arrays().values() for model in (model, made)
     )
     np.testing.assert_array_equal(found, expected)
-    assert read_own_pooling("memory://layerwise") == "layerwise"
+    assert read_embedding_settings("memory://layerwise")["pooling"] == "layerwise"
     assert own_head_names("memory://layerwise") == ["layerwise_pooler"]
 
 
@@ -139,7 +139,8 @@ def test_a_pooling_that_is_not_the_presets_is_told(folder, capsys, monkeypatch):
     encoder, pieces = tfeff.tasks.load_pretrained("preset")
     model = tfeff.tasks.SentenceEmbedding(encoder, "cls")
     tfeff.tasks.save_pretrained(model, pieces, "cls")
-    assert read_own_pooling("cls") == "cls" and read_own_pooling("preset") is None
+    assert read_embedding_settings("cls")["pooling"] == "cls"
+    assert read_embedding_settings("preset") is None
 
     def stop(*_):
         raise KeyboardInterrupt

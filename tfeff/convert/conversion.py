@@ -12,7 +12,7 @@ import numpy as np
 from tfeff.convert import harmless
 from tfeff.convert.heads import find_heads
 from tfeff.convert.sources import find
-from tfeff.convert.tokenizer import make_tokenizer
+from tfeff.convert.tokenizer import file_without_segments, make_tokenizer
 from tfeff.convert.weights import assign
 from tfeff.encoders import Encoder
 from tfeff.encoders.preset_heads import check_preset_path, save_preset
@@ -253,7 +253,22 @@ def _tokenizer(found, encoder):
             f"are counted. Received: {found.directory!r}, whose tokenizer has "
             f"pad_token_id={tokenizer.pad_token_id}"
         )
+    if tokenizer and encoder.num_segments > 1 and found.family != "xlnet":
+        _warn_of_segments(found.directory, tokenizer)
     return tokenizer
+
+
+def _warn_of_segments(directory, tokenizer):
+    if getattr(tokenizer, "pair_segments", 2) == 1:
+        return
+    if path := file_without_segments(directory):
+        warnings.warn(
+            f"By {path!r} transformers give both texts of a pair the segment 0. tfeff "
+            "gives the second one the segment 1, as the encoder has been pretrained: "
+            "a model that has been fine-tuned without segments gives other outputs "
+            "for pairs",
+            stacklevel=1,
+        )
 
 
 @contextlib.contextmanager

@@ -138,7 +138,7 @@ def check_frame(path: str, family: str, post_processor, tokenizer) -> None:
     """
     if not post_processor or family == "xlnet":
         return
-    whole = _read(path, dict(model=_NO_MODEL, post_processor=post_processor))
+    whole = _framed(path, post_processor)
     Config(post_processor, f"{path}: post_processor").only("type", *_POST_PROCESSORS)
     cls, sep = tokenizer.cls_token_id, tokenizer.sep_token_id
     between = [sep] * num_separators(tokenizer)
@@ -151,6 +151,21 @@ def check_frame(path: str, family: str, post_processor, tokenizer) -> None:
                 f"{path!r} must surround texts by the ids {frame}. Its "
                 f"post_processor gives {found}"
             )
+
+
+def type_ids_of_pairs(path: str, post_processor) -> list[int]:
+    """The segments of what `tokenizer.json` puts around two texts.
+
+    Args:
+        path: the file.
+        post_processor: its entry of this name.
+    """
+    return _framed(path, post_processor).encode("", "").type_ids
+
+
+def _framed(path, post_processor):
+    """The library's tokenizer that knows a frame alone."""
+    return _read(path, dict(model=_NO_MODEL, post_processor=post_processor))
 
 
 def _read(path, values):

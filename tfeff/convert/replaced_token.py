@@ -7,6 +7,7 @@ import keras_hub
 import numpy as np
 
 from tfeff.convert.conversion import load_with_heads
+from tfeff.convert.sources import without_scheme
 from tfeff.encoders import Encoder
 from tfeff.encoders.preset_files import is_weights_file
 from tfeff.objectives.replaced_token import ReplacedTokenDetection
@@ -91,7 +92,7 @@ def load_replaced_token(
 
 def _read(name, path, head):
     """The encoder, the arrays of its head and the tokenizer of a source or a preset."""
-    path = check_path(name, path)
+    path = check_path(name, without_scheme(path))
     try:
         if _is_preset(path):
             encoder, tokenizer = load_pretrained(path)

@@ -66,6 +66,11 @@ _READ_TEXTS = [
 ]
 
 
+def is_special(piece: str) -> bool:
+    """Whether a piece of a vocabulary stands for no text, as `[CLS]` and `<s>` do."""
+    return _SPECIAL.fullmatch(piece) is not None
+
+
 def sample_texts(pieces: Sequence[str]) -> list[str]:
     """Texts on which tokenizers are likely to differ; the same for equal pieces.
 
@@ -123,7 +128,7 @@ def check_same_ids(
     pieces = [
         text
         for text, piece in zip(spelled_pieces(tokenizer), tokenizer.get_vocabulary())
-        if not _SPECIAL.fullmatch(piece)
+        if not is_special(piece)
     ]
     texts = sample_texts(pieces)
     restore_kernels(tokenizer)
@@ -183,9 +188,7 @@ def _different_ids(texts, ids, reference, key=list):
 
 def _piece_texts(tokenizer) -> Iterator[str]:
     """Texts of all pieces of a vocabulary, in its order."""
-    pieces = iter(
-        piece for piece in tokenizer.get_vocabulary() if piece[:1] not in ("[", "<")
-    )
+    pieces = itertools.filterfalse(is_special, tokenizer.get_vocabulary())
     word_piece = isinstance(tokenizer, keras_hub.tokenizers.WordPieceTokenizer)
     while chunk := list(itertools.islice(pieces, _PIECES_A_TEXT)):
         if word_piece:

@@ -4,7 +4,7 @@ import dataclasses
 import os
 import re
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from tfeff.convert import (
     convbert_tf1,
@@ -77,7 +77,7 @@ def find(source: str | os.PathLike, generator: bool = False) -> Source:
         raise TypeError(
             f"`source` must be a path or a name. Received: source={source!r}"
         )
-    directory = os.fspath(source).removeprefix("hf://")
+    directory = os.fspath(without_scheme(source))
     if os.path.exists(directory) and not os.path.isdir(directory):
         raise ValueError(
             "`source` must be a folder, or a name on the Hugging Face hub. "
@@ -100,6 +100,11 @@ def find(source: str | os.PathLike, generator: bool = False) -> Source:
         name = indices[0].removesuffix(".index")
         return _tensorflow(directory, files, name, generator)
     _refuse(directory, files, on_hub)
+
+
+def without_scheme(source: Any) -> Any:
+    """A name on the hub without `hf://`; anything else as it is."""
+    return source.removeprefix("hf://") if isinstance(source, str) else source
 
 
 def tokens_family(model_type: str | None) -> str | None:
@@ -219,6 +224,19 @@ def _hugging_face(directory, files, root):
     return Source(directory, tokens_family(family), form, config, tensors, root)
 
 
+def _variables(tensors):
+    """The end of an error message on a TensorFlow checkpoint of another kind."""
+    if any(key.startswith("bert/") for key in tensors):
+        return (
+            "It holds a BERT or an ALBERT of TensorFlow 1, as its authors wrote it: "
+            "load it in transformers 4, as "
+            "`BertForPreTraining.from_pretrained(folder, from_tf=True)`, and save it "
+            "with `model.save_pretrained(folder)`"
+        )
+    shown = sorted(tensors)
+    return f"Its {len(shown)} variables begin with {shown[:5]}"
+
+
 def _tensorflow(directory, files, name, generator):
     for file in files:
         if file.startswith((f"{name}.index", f"{name}.data-")):
@@ -250,7 +268,7 @@ def _tensorflow(directory, files, name, generator):
     if not any("layer_with_weights" in key or "_layer/" in key for key in tensors):
         raise ValueError(
             f"{directory!r} must hold an encoder of Model Garden, or an ELECTRA or a "
-            f"ConvBERT of its authors. Its variables are {sorted(tensors)}"
+            f"ConvBERT of its authors. {_variables(tensors)}"
         )
     if not configs:
         raise ValueError(

@@ -8,9 +8,14 @@ import keras_hub
 from tfeff.convert import harmless
 from tfeff.convert.added_tokens import check_added_tokens
 from tfeff.convert.config import Config
-from tfeff.convert.json_tokenizer import TokenizerJson, check_frame, composing
+from tfeff.convert.json_tokenizer import (
+    TokenizerJson,
+    check_frame,
+    composing,
+    type_ids_of_pairs,
+)
 from tfeff.convert.reading import read_bytes, read_json, read_text
-from tfeff.convert.same_ids import check_same_ids
+from tfeff.convert.same_ids import check_same_ids, is_special
 from tfeff.convert.same_settings import check_unigram_json, check_word_piece_json
 from tfeff.convert.sentencepiece_json import described_model
 from tfeff.convert.sources import sentence_configs
@@ -121,6 +126,19 @@ def make_tokenizer(
         Config.read(path).only("do_lower_case", False, default=False)
     config.warn_of_others(harmless.TOKENIZER)
     return tokenizer
+
+
+def file_without_segments(directory: str) -> str | None:
+    """The file by which pairs are one segment in transformers; `None` for none."""
+    config = _settings(directory, "tokenizer_config.json")
+    names = config.get("model_input_names", None)
+    if names is not None and "token_type_ids" not in names:
+        return config.path
+    file = TokenizerJson.find(directory)
+    if file is None or not (processor := file.values.get("post_processor")):
+        return None
+    kinds = type_ids_of_pairs(file.path, processor)
+    return file.path if kinds and not any(kinds) else None
 
 
 def make_tokenizer_of_file(path: str) -> keras_hub.tokenizers.Tokenizer:
@@ -379,8 +397,9 @@ def _word_piece(path, vocabulary, config, compose):
     config.only("never_split", None, [], default=None)
     config.only("wordpieces_prefix", "##", default="##")
     config.only("clean_text", True, default=True)
-    # An uncased vocabulary has capitals only in its special tokens.
-    cased = any(token != token.lower() for token in vocabulary if token[:1] != "[")
+    # An uncased vocabulary has capitals only in its special tokens: the Chinese one of
+    # BERT's authors has <S> and <T>.
+    cased = any(token != token.lower() for token in vocabulary if not is_special(token))
     lowercase = config.only("do_lower_case", True, False, default=not cased)
     strip_accents = config.only("strip_accents", True, False, None, default=None)
     strip_accents = lowercase if strip_accents is None else strip_accents

@@ -13,6 +13,7 @@ from tfeff.convert.sources import (
     download,
     module_folder,
     tokens_family,
+    without_scheme,
 )
 from tfeff.convert.tokenizer import make_tokenizer, make_tokenizer_of_file
 from tfeff.encoders.preset_files import preset_folder
@@ -82,7 +83,7 @@ def load_tokenizer(source: str | os.PathLike) -> keras_hub.tokenizers.Tokenizer:
     assert list(tokenizer("Cats")) == [5, 6]
     ```
     """
-    path = check_path("source", source)
+    path = check_path("source", without_scheme(source))
     if os.path.isfile(path):
         return _load_file(path)
     folder, _ = split_step(path)

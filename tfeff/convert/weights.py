@@ -131,6 +131,14 @@ def norm(layer, name: str) -> Iterator[Weight]:
     yield Weight(layer.beta, f"{name}.bias")
 
 
+def _wrapper(missing, unknown):
+    """What the name of each missing tensor begins with; `None` without such a start."""
+    first = missing[0]
+    starts = (n.removesuffix(first) for n in unknown if n.endswith(f".{first}"))
+    found = set(unknown)
+    return next((s for s in starts if found.issuperset(s + m for m in missing)), None)
+
+
 def assign(
     weights: Iterable[Weight], tensors: Mapping, left_out: Mapping[str, str]
 ) -> Counter:
@@ -158,6 +166,12 @@ def assign(
         skipped.update(kinds[:1])
         unknown += [] if kinds else [name]
     missing = sorted(used - set(tensors))
+    if missing and (wrapper := _wrapper(missing, unknown)):
+        raise ValueError(
+            "The checkpoint must hold its weights by the names of their layers. All "
+            f"begin with {wrapper!r}, of a model around it, such as {unknown[0]!r}: "
+            "save the inner model, or rename them"
+        )
     if missing or unknown:
         raise ValueError(
             "The checkpoint must hold the weights that its configuration implies, and "

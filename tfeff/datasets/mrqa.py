@@ -85,7 +85,7 @@ def read_mrqa(
         chosen = _half(records, check_choice("half", half, ("first", "second")))
         records = [found for found in records if found[0]["qid"] in chosen]
     labelled = any(key in record for record, *_ in records for key in _ANSWERS)
-    questions = (_question(*found, labelled) for found in records)
+    questions = (_question(labelled, *found) for found in records)
     return collected(path, questions, skip_mismatched)
 
 
@@ -111,7 +111,7 @@ def _digest(question_id):
     return hashlib.sha256(question_id.encode()).digest()
 
 
-def _question(record, passage, where, labelled):
+def _question(labelled, record, passage, where):
     name = record["qid"]
     where = f"{where}, question {name!r}"
     # A file of questions alone, as those of the test sets, has no answers to any.

@@ -151,8 +151,8 @@ def read_squad(path: str | os.PathLike, skip_mismatched: bool = False) -> SpanEx
     path = check_path("path", path)
     check_bool("skip_mismatched", skip_mismatched)
     records = list(_records(json_file(path), path))
-    labelled = any("answers" in record for record, *_ in records)
-    found = (_question(*record, labelled) for record in records)
+    labelled = any("answers" in record for record, _, _ in records)
+    found = (_question(labelled, *record) for record in records)
     return collected(path, found, skip_mismatched)
 
 
@@ -203,7 +203,7 @@ def _records(file, path):
                 yield record, passage, f"{path}, question {name!r}"
 
 
-def _question(record, passage, where, labelled):
+def _question(labelled, record, passage, where):
     impossible = record.get("is_impossible")
     # A file of questions alone has no answers to any.
     has_answers = "answers" in record or (labelled and not impossible)

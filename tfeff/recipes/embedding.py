@@ -14,7 +14,7 @@ import tfeff
 from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.data_record import keep_data
 from tfeff.recipes.embed_settings import OF_SCORING, EmbedSettings
-from tfeff.recipes.heads import read_own_head, read_own_pooling
+from tfeff.recipes.heads import read_embedding_settings, read_own_head
 from tfeff.recipes.long_texts import print_long
 from tfeff.recipes.run_exports import has_model, same_weights, write_model
 from tfeff.recipes.runs import (
@@ -131,12 +131,14 @@ def embed(
         texts = tfeff.data.TextExamples(tuple({*pairs.first, *pairs.second}))
         rows = tfeff.data.text_features(texts, tokenizer, length)
         print_long({f"texts of {settings.split}": rows})
-        own = read_own_pooling(settings.pretrained)
-        if own not in (None, settings.pooling):
-            print(
-                f"pooling: {settings.pooling}; the embeddings of "
-                f"{settings.pretrained} are those of --pooling={own}"
-            )
+        own = read_embedding_settings(settings.pretrained) or {}
+        used = {"pooling": settings.pooling, "sequence_length": length}
+        for name, value in used.items():
+            if own.get(name) not in (None, value):
+                print(
+                    f"{name}: {value}; the embeddings of {settings.pretrained} are "
+                    f"those of --{name}={own[name]}"
+                )
         # A new query of a layerwise pooling is random.
         keras.utils.set_random_seed(settings.seeds[0])
         model = make_model(settings, encoder)

@@ -110,13 +110,13 @@ def own_head_names(pretrained: str) -> list[str]:
 
 
 @paths(pretrained=READ_MODEL)
-def read_own_pooling(pretrained: str) -> str | None:
-    """The pooling of a preset's sentence embeddings; `None` where it has none."""
+def read_embedding_settings(pretrained: str) -> dict | None:
+    """The settings of a preset's sentence embeddings; `None` where it has none."""
     run_dir, step = split_step(pretrained)
     task = None if step is not None else read_task(find_preset(run_dir))
     if task is None or task["class_name"] != "SentenceEmbedding":
         return None
-    return task["config"]["pooling"]
+    return task["config"]
 
 
 def read_pooler(pretrained: str) -> dict[str, np.ndarray] | None:

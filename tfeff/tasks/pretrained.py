@@ -291,6 +291,11 @@ def read_step(run_dir, step, overrides):
 @paths(path=READ_MODEL)
 def find_preset(path):
     """The folder of the preset."""
+    if isinstance(path, str) and (name := re.sub("^hf:(//)?", "", path)) != path:
+        raise ValueError(
+            "`path` must be a preset on this machine. Received: "
+            f"path={path!r}{_hub_hint(name)}"
+        )
     path = check_path("path", path)
     preset = preset_folder(path)
     present = os.listdir(preset) if os.path.isdir(preset) else []
