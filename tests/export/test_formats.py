@@ -3,6 +3,8 @@
 import importlib.util
 import pathlib
 import resource
+import subprocess
+import sys
 import warnings
 
 import keras
@@ -30,6 +32,7 @@ from tests.subjects.formats import (
 )
 from tests.subjects.versions import needs_litert
 from tfeff import layers, objectives, tasks
+from tfeff.encoders import presets
 from tfeff.export import export_model
 from tfeff.formats.export_model import _EXPORTS
 
@@ -257,6 +260,28 @@ def test_own_models_with_any_attention(kind, format, tmp_path):
     for lengths in LENGTHS:
         batch = hidden_batch(lengths)
         check_same(call(batch), model(batch))
+
+
+_EMPTY = """
+import sys, numpy as np, tensorflow as tf
+runner = tf.lite.Interpreter(sys.argv[1]).get_signature_runner()
+details = runner.get_input_details()
+batch = {name: np.zeros((0, 9), details[name]["dtype"]) for name in details}
+try:
+    runner(**batch)
+except RuntimeError as error:
+    print(error)
+"""
+
+
+@needs_litert
+@pytest.mark.slow
+@pytest.mark.parametrize("preset", sorted(presets()))
+def test_an_empty_batch_ends_no_process(preset, tmp_path):
+    """LiteRT reads beyond the memory of some operators without elements."""
+    path = exported(make_encoder(preset), tmp_path, "litert")
+    found = subprocess.run([sys.executable, "-c", _EMPTY, path], capture_output=True)
+    assert found.returncode == 0, found.stderr[-500:]
 
 
 @pytest.mark.parametrize("format", FORMATS)

@@ -216,18 +216,19 @@ def test_empty_batches_have_empty_answers(traced):
 
 def test_questions_and_passages_have_limits(traced):
     def limited(match, question="a", passage="a"):
-        # The one in question is not the first.
+        # The one in question is not among the first, which alone would be shown.
         refused(
             traced["answer"],
             match,
-            question=texts("a", question),
-            passage=texts("a", passage),
+            question=texts(*"aaaa", question),
+            passage=texts(*"aaaa", passage),
         )
 
-    limited(r"`question` must leave room .* 16 tokens", question="zebras " * 9)
-    limited("`passage` must have at most 9 windows", passage="zebras " * 9)
-    limited(r"`passage` must have at most \d+ characters", passage="a " * 10**6)
-    limited(r"`passage` must have at most \d+ characters", passage=b"\x80" * 10**6)
+    limited(r"`question` must leave room .* 16 tokens.*\d\d\]", question="zebras " * 9)
+    limited(r"`passage` must have at most 9 windows.*\d\d\]", passage="zebras " * 9)
+    shown = r"`passage` must have at most \d+ characters.*00000\]"
+    limited(shown, passage="a " * 10**6)
+    limited(shown, passage=b"\x80" * 10**6)
 
 
 def identity():
@@ -384,6 +385,15 @@ def test_only_what_is_not_utf_8_is_changed():
         assert set(text.decode()) <= {"a", "\ufffd"} and len(text.decode()) <= 9
     cut = first_characters(tf.constant(["漢\U0001f993" * 9, "abc"]), 5).numpy()
     assert [text.decode() for text in cut] == ["漢\U0001f993漢\U0001f993漢", "abc"]
+
+
+def test_an_option_that_is_returned_is_utf_8(traced):
+    options = tf.constant([[b"\xff", b"a\xfe"], [b"b", b"\xff"]])
+    found = traced["choose"](
+        passage=texts("a", "b"), question=texts("_", "_"), options=options
+    )
+    for text in found["option"].numpy():
+        assert text.decode() in ("\ufffd", "a\ufffd", "b")
 
 
 def test_gaps_are_filled_no_further_than_is_read():

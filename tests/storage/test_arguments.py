@@ -234,6 +234,21 @@ def test_what_cannot_be_uploaded_is_kept(store, monkeypatch):
     assert tfeff.data.open_cache(URL).num_sequences >= len(DOCUMENTS)
 
 
+def test_the_program_of_a_model_comes_last(store, tmp_path, monkeypatch):
+    """A server loads a folder once it has it."""
+    folder = tmp_path / "made"
+    for name in ("1/saved_model.pb", "1/variables/index", "other", "1/SHA256SUMS"):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    written = []
+    monkeypatch.setattr(store, "fails", staticmethod(written.append))
+    storage.publish(str(folder), URL)
+    files = [path for path in written if "/thing/" in path and NAME not in path]
+    place = next(i for i, x in enumerate(files) if x.endswith("saved_model.pb"))
+    assert sum(x.endswith(("index", "other", "SUMS")) for x in files[:place]) == 3
+
+
 @needs_litert
 def test_exports_tell_their_name(store, capsys):
     inputs = keras.Input((4,))

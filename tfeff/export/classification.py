@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from tfeff.data.finetuning.packing import fill_gaps, pack
 from tfeff.export.parts import by_parts, few_rows, size_of
-from tfeff.export.request_texts import check_equal_rows, checked, require
+from tfeff.export.request_texts import check_equal_rows, checked, require, valid
 from tfeff.export.text_encoder import TextEncoder, text_function
 from tfeff.tasks import Classifier, MultipleChoice, Regressor
 
@@ -81,12 +81,12 @@ def choose_endpoint(model: MultipleChoice, text_encoder: TextEncoder):
 
         # Each passage and question is repeated for each of its options.
         example = tf.repeat(tf.range(shape[0]), shape[1])
-        option = tf.reshape(options, [-1])
+        option = valid(tf.reshape(options, [-1]))
         found = by_parts(logits, text_encoder.sequence_length, example, option)
         probabilities = tf.nn.softmax(tf.reshape(found, shape))
         index = tf.argmax(probabilities, axis=1, output_type=tf.int32)
         return {
-            "option": tf.gather(options, index, batch_dims=1),
+            "option": tf.gather(tf.reshape(option, shape), index, batch_dims=1),
             "index": index,
             "probabilities": probabilities,
         }

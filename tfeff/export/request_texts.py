@@ -24,7 +24,8 @@ def require(condition: tf.Tensor, message: str, *values: tf.Tensor) -> tf.Operat
         condition: bool tensor of any shape; all of it must hold.
         message: names the input, as the caller of the signature knows it, and what
             it must be.
-        *values: the values that were received.
+        *values: what was received, of several rows the largest: three values of a
+            tensor are shown.
     """
     return tf.raw_ops.Assert(
         condition=tf.reduce_all(condition), data=[message, *values]
@@ -137,8 +138,8 @@ def few_characters(name: str, text: tf.Tensor, most: int) -> tf.Tensor:
     size = tf.cast(tf.strings.length(text, unit="UTF8_CHAR"), tf.int64)
     are_short = require(
         size <= most,
-        f"`{name}` must have at most {most} characters. Received: {name}s of so many:",
-        size,
+        f"`{name}` must have at most {most} characters. Received: one of so many:",
+        tf.reduce_max(size),
     )
     return checked(text, are_short)
 
@@ -152,7 +153,8 @@ def short_words(
         name: of the input.
         words: string tensor `[W]`, which the tokenizer does not join.
         tokenizer: that of the words. One that is not SentencePiece's takes words of any
-            length, in a time in proportion to it.
+            length, in a time in proportion to it: byte-level BPE some 60 µs for each
+            letter of words of thousands of letters.
     """
     if not isinstance(tokenizer, keras_hub.tokenizers.SentencePieceTokenizer):
         return []

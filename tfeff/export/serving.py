@@ -203,7 +203,8 @@ def save_version(
         **options: those of `save_for_serving`.
 
     Returns:
-        The folder of the new version, which has appeared when it was complete.
+        The folder of the new version, which has appeared when it was complete; at a
+        URL, with its first file: see EXPORT.md.
 
     Raises:
         TypeError, ValueError: as `save_for_serving`; ValueError also if `path` is a

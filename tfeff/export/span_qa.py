@@ -172,8 +172,8 @@ class Answerer(tf.Module):
         leaves_room = require(
             question_sizes < self.sequence_length - PAIR_FRAME,
             "`question` must leave room for the passage in the model's "
-            f"{self.sequence_length} tokens. Received: questions of so many tokens:",
-            question_sizes,
+            f"{self.sequence_length} tokens. Received: one of so many tokens:",
+            tf.reduce_max(question_sizes),
         )
         question_sizes = checked(question_sizes, leaves_room)
         room = self.sequence_length - PAIR_FRAME - question_sizes
@@ -181,8 +181,8 @@ class Answerer(tf.Module):
         are_few = require(
             counts <= self.max_windows,
             f"`passage` must have at most {self.max_windows} windows beside its "
-            "question. Received: passages of so many windows:",
-            counts,
+            "question. Received: one of so many windows:",
+            tf.reduce_max(counts),
         )
         room = checked(room, are_few)
         example, begin, size = windows_of(room, passage_sizes, self.stride)

@@ -120,8 +120,8 @@ class Tagger(tf.Module):
         are_few = require(
             rows <= self.max_windows,
             f"`text` must have at most {self.max_windows} windows of the model's "
-            f"{self.sequence_length} tokens. Received: texts of so many windows:",
-            rows,
+            f"{self.sequence_length} tokens. Received: one of so many windows:",
+            tf.reduce_max(rows),
         )
         rows, row, position = word_rows(
             pieces, checked(counts, are_few), self.tokenizer, self.sequence_length

@@ -167,8 +167,10 @@ class OneHeadAttention(Partitioned, ScoredAttention):
         values = project_to_heads(self.value_dense, inputs.hidden, parts)
         if inputs.positional and self.partition_value:
             # One more feature for each part, of ones: its weighted sum is the sum of
-            # the weights. `tf.vectorized_map` would pad with zeros.
-            ones = ops.ones_like(values[..., : self.num_parts // parts])
+            # the weights. `tf.vectorized_map` would pad with zeros, and LiteRT ends the
+            # process where a batch is empty and these are `ones_like` another tensor.
+            shape = (*ops.shape(values)[:-1], self.num_parts // parts)
+            ones = ops.ones(shape, values.dtype)
             values = ops.concatenate([values, ones], axis=-1)
         return Queries(query), Keys(ops.expand_dims(key, 1), values, weights)
 

@@ -211,7 +211,10 @@ def upload(
             return
         place.put(paths[name], file.at)
 
-    in_threads(put, files)
+    # A server that polls a folder of SavedModels loads one once it has its program.
+    last = [name for name in files if os.path.basename(name) == "saved_model.pb"]
+    in_threads(put, [name for name in files if name not in last])
+    in_threads(put, last)
     announce(new)
     place.write(NAME, new.to_bytes())
     for at in kept - {file.at for file in files.values()}:
