@@ -233,7 +233,7 @@ def test_what_texts_do_not_give_is_named(tmp_path):
         lengths,
         {
             "a": encoder(dict.fromkeys(NAMES, lengths["token_ids"]))["sequence_output"],
-            "b": lengths["padding_mask"],
+            "b": keras.layers.Identity()(lengths["padding_mask"]),
         },
     )
     refused(ValueError, r"one length.*\[8, 9\]", unequal, tmp_path)

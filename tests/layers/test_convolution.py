@@ -205,7 +205,7 @@ def test_lora_and_quantization_reach_the_gate():
 @pytest.mark.parametrize("kind", LAYERS)
 def test_never_unfolds_the_sequence(kind):
     """No copy of the sequence for every tap: K T D elements."""
-    length, size, taps = 64, 128, 9
+    length, size, taps = 128, 128, 9
     layer = LAYERS[kind](2, kernel_size=taps)
     hidden = inputs_of(2, length, size)
     layer(hidden)

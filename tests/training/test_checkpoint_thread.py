@@ -158,6 +158,9 @@ class WithTeacher(DistributedModel):
     def call(self, inputs, training=None):
         return self.student(inputs, training=training)
 
+    def get_config(self):
+        return {}
+
 
 def test_a_compiled_model_within_is_saved_with_its_optimizer(model, tmp_path):
     outer = WithTeacher(model)
