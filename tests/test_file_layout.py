@@ -73,6 +73,7 @@ def names_of(path):
     return sorted(name for name in names if not name.startswith("optimizer/"))
 
 
+@pytest.mark.quick("bert", "shatter", "albert", "convbert", "replaced_token")
 @pytest.mark.parametrize("kind", MAKE)
 def test_names_of_weights(kind, tmp_path):
     MAKE[kind]().save(tmp_path / "model.keras")

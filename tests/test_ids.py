@@ -113,6 +113,7 @@ def test_compiled_ids_out_of_range_are_zeros_or_an_error(embedding, dtype):
                 graph(*arguments)
 
 
+@pytest.mark.quick("float32-token_ids", "float64-padding_mask", "float16-segment_ids")
 @pytest.mark.parametrize("name", INPUTS)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 def test_floats_are_refused(classifier, name, dtype):
@@ -162,6 +163,7 @@ def test_masks(classifier):
         np.testing.assert_allclose(actual, everything, rtol=1e-6)
 
 
+@pytest.mark.quick("distillation-token_ids", "hub-padding_mask")
 @pytest.mark.parametrize("name", INPUTS)
 @pytest.mark.parametrize("make", ["distillation", "hub"])
 def test_models_around_an_encoder_refuse_floats_and_wide_ids(make, name):
@@ -217,6 +219,7 @@ def test_mask_positions_are_named(classifier):
         model(batch(mask_positions=np.array([[0.0], [1.5]])))
 
 
+@pytest.mark.quick("3")
 @pytest.mark.parametrize("label", [-1, 3])
 def test_labels(classifier, label):
     logits = tf.constant([[0.0, 1.0, 2.0]] * 2)

@@ -52,6 +52,15 @@ def spread(model):
     return model
 
 
+@pytest.mark.quick(
+    "replaced_token-dropout",
+    "masked_lm-attention_dropout",
+    "permutation_lm-attention_dropout",
+    "sentence_order-dropout",
+    "layerwise-attention_dropout",
+    "spans-dropout",
+    "embedding-dropout",
+)
 @pytest.mark.parametrize("rates", RATES, ids=["dropout", "attention_dropout"])
 @pytest.mark.parametrize("kind", [*KINDS, *TASKS])
 def test_models(kind, rates):

@@ -72,6 +72,13 @@ def freed():
     return encoder
 
 
+@pytest.mark.quick(
+    "config-partly_frozen",
+    "heads-frozen",
+    "length-freed",
+    "task-partly_frozen",
+    "config of a task-frozen",
+)
 @pytest.mark.parametrize("make", [partly_frozen, frozen, freed])
 @pytest.mark.parametrize(
     "change",
@@ -159,6 +166,7 @@ def test_a_pooling_leaves_the_blocks_of_the_encoder(value, tmp_path):
     assert trainable(load_checkpoint(str(tmp_path / "m.keras"))) == trainable(model)
 
 
+@pytest.mark.quick("masked_lm-False", "permutation_lm-True")
 @pytest.mark.parametrize("value", [False, True])
 @pytest.mark.parametrize("kind", ["masked_lm", "permutation_lm"])
 def test_a_head_leaves_the_table_of_the_encoder(kind, value, tmp_path):

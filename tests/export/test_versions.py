@@ -21,6 +21,7 @@ def base(tmp_path_factory):
     return base
 
 
+@pytest.mark.slow
 def test_the_newest_is_the_last(base):
     versions = tfeff.export.versions(base)
     assert versions == [str(base / "1"), str(base / "2")]

@@ -17,6 +17,15 @@ WITH_DROPOUT = {
 }
 
 
+@pytest.mark.quick(
+    "one_head",
+    "partitioned in blocks",
+    "xlnet",
+    "shaw in blocks",
+    "span_dynamic",
+    "sparse in blocks",
+    "blockwise",
+)
 @pytest.mark.parametrize("name", WITH_DROPOUT)
 def test_all_of_an_attention_has_the_new_rate(name):
     hidden = np.random.default_rng(0).normal(size=(2, 11, 8)).astype("float32")

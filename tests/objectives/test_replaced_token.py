@@ -299,6 +299,7 @@ def test_a_generator_has_the_sinusoids_of_its_encoder():
     assert np.isfinite(outputs["replaced"]).all()
 
 
+@pytest.mark.quick("8-0.75-6")
 @pytest.mark.parametrize(
     ("heads", "ratio", "parts"), [(4, 1 / 4, 2), (12, 1 / 4, 2), (8, 3 / 4, 6)]
 )

@@ -172,6 +172,7 @@ def test_pseudo_perplexity_masks_one_token_at_a_time(pretrained, tmp_path, capsy
     assert by_word == pytest.approx(math.exp(total / 12), 1e-5)
 
 
+@pytest.mark.slow
 def test_a_preset_at_a_url(tmp_path):
     encoder = tfeff.encoders.build(
         "bert_tiny", vocabulary_size=60, num_layers=1, max_sequence_length=10

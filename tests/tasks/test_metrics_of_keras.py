@@ -42,6 +42,7 @@ def evaluate(model, batch_size, *, y=RATINGS, weights=WEIGHTS, **compiled):
     return model.evaluate(data, verbose=0, return_dict=True)
 
 
+@pytest.mark.quick("row-None-2", "column-weights1-5")
 @pytest.mark.parametrize("batch_size", [2, 5])
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
 @pytest.mark.parametrize("y", [RATINGS, RATINGS[:, None]], ids=["row", "column"])
@@ -81,6 +82,7 @@ def test_a_metric_of_ones_own(regressor, weights):
     assert logs["bias"] == pytest.approx(np.average(100.0 - RATINGS, weights=w))
 
 
+@pytest.mark.quick("compiled0")
 @pytest.mark.parametrize("compiled", [{}, {"loss": "mse"}, {"metrics": ["mae"]}])
 def test_targets_in_a_list(regressor, compiled):
     """As Keras takes them for one output."""
@@ -91,6 +93,7 @@ def test_targets_in_a_list(regressor, compiled):
     assert logs == pytest.approx(expected)
 
 
+@pytest.mark.quick("row-mse", "column-loss1")
 @pytest.mark.parametrize("loss", ["mse", keras.losses.Huber(delta=2.0)])
 @pytest.mark.parametrize("y", [RATINGS, RATINGS[:, None]], ids=["row", "column"])
 def test_losses_of_ratings(regressor, loss, y):
@@ -120,6 +123,7 @@ SMOOTH = keras.losses.CategoricalCrossentropy(from_logits=True, label_smoothing=
 BINARY = keras.losses.BinaryCrossentropy(from_logits=True)
 
 
+@pytest.mark.quick("Classifier-smooth", "TokenClassifier-binary")
 @pytest.mark.parametrize("loss", [SMOOTH, BINARY], ids=["smooth", "binary"])
 @pytest.mark.parametrize("kind", [Classifier, TokenClassifier])
 def test_targets_of_other_losses(kind, loss):

@@ -60,6 +60,7 @@ def test_the_digests_name_all_files(preset):
     assert subprocess.run(command, cwd=preset, capture_output=True).returncode == 0
 
 
+@pytest.mark.quick("Path")
 @pytest.mark.parametrize("kind", [str, pathlib.Path])
 def test_folders_are_strings_or_paths(kind, tmp_path):
     folder = kind(tmp_path / "preset")

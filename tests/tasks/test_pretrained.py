@@ -85,6 +85,7 @@ def test_what_a_quantized_encoder_cannot_become(change, saved, tmp_path):
         load_pretrained(tmp_path / "int8", **change)
 
 
+@pytest.mark.slow
 def test_steps_of_a_run(saved, tmp_path):
     _, encoder = saved
     run = tmp_path / "run"

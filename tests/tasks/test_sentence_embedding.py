@@ -67,6 +67,7 @@ def contrasted(batch=5, texts=3, dim=6, seed=0):
     return embeddings, ids.astype("int32"), weights
 
 
+@pytest.mark.quick("0.05-3")
 @pytest.mark.parametrize("texts", [2, 3, 4])
 @pytest.mark.parametrize("temperature", [0.05, 1.0])
 def test_loss_and_its_gradient_are_literal(texts, temperature):
@@ -270,6 +271,7 @@ def test_the_loss_of_vectors_of_length_one_is_the_same(tokenizer, dtype):
     )
 
 
+@pytest.mark.quick("mixed_bfloat16")
 @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
 def test_length_one_is_exact_under_a_global_policy(policy, tokenizer):
     model, before = make_model(), keras.config.dtype_policy()

@@ -139,7 +139,7 @@ def padded(inputs):
     return longer
 
 
-@pytest.mark.quick("classifier-cls-tanh", "regressor-mean-tanh")
+@pytest.mark.quick("classifier-cls-tanh")
 @pytest.mark.parametrize(
     ("kind", "pooling", "activation"),
     [
@@ -341,6 +341,7 @@ def test_predictions_are_in_the_order_of_the_examples(kind):
         (small.ratings if kind == "regressor" else small.probabilities)(rows)
 
 
+@pytest.mark.slow
 def test_metrics_leave_out_what_fills_a_batch():
     """Rows of weight 0 have the label 0, which Keras' own `metrics` would count."""
     model, rows = make_model("classifier"), rows_of("classifier")

@@ -88,6 +88,7 @@ def test_tokens_without_a_label_teach_nothing():
     assert all(np.abs(g).max() > 0 for g in one)
 
 
+@pytest.mark.quick("mixed_bfloat16")
 @pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
 def test_half_precision_and_length_1(dtype):
     inputs = next(batches().as_numpy_iterator())[0]
@@ -113,7 +114,7 @@ def test_a_saved_model_is_the_same(tmp_path):
     np.testing.assert_array_equal(loaded(inputs), model(inputs))
 
 
-@pytest.mark.quick("False")
+@pytest.mark.slow
 @pytest.mark.parametrize("length_dependent", [False, True])
 def test_labels_of_words_are_those_of_their_first_tokens(length_dependent):
     attention = {"name": "blockwise", "head_blocks": "1:1"}

@@ -93,6 +93,7 @@ def test_parts_train_as_the_whole_batch(kind):
     assert max(np.abs(a - b).max() for a, b in zip(expected, start)) > 1e-4
 
 
+@pytest.mark.slow
 def test_losses_of_outputs_are_those_of_the_whole_batch():
     """With metrics of one's own Keras' own means of losses are reported."""
     dataset, histories = objectives.batches("sentence_order", 2), []
@@ -382,6 +383,7 @@ def test_what_does_not_fit_is_named():
         trained(model, masked_lm_batches(1))
 
 
+@pytest.mark.quick("by name, with weights")
 @pytest.mark.parametrize("kind", ["by name", "by name, with weights", "by place"])
 def test_parts_of_batches_with_several_outputs(kind):
     """Of a model of the user's own; in parts it trains as with whole batches."""

@@ -191,6 +191,7 @@ def test_a_relative_folder_stays_where_it_is(model, tmp_path, monkeypatch):
     assert os.listdir(tmp_path / "other") == []
 
 
+@pytest.mark.slow
 def test_checkpoints_of_another_training_are_left_alone(model, tmp_path):
     data = np.ones((4, 2)), np.ones((4, 1))
 

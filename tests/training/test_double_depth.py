@@ -184,6 +184,7 @@ def test_other_optimizers():
     assert not double_depth(bare).compiled
 
 
+@pytest.mark.quick("float32")
 @pytest.mark.parametrize("dtype", ["float32", "mixed_float16"])
 def test_new_moments_go_on_at_the_rate_of_the_old_ones(dtype, tmp_path):
     """The first update is that of a new AdamW, with the rate of the eighth step."""
@@ -219,6 +220,7 @@ def test_rates_of_keras_go_on_behind_new_moments(rate):
     assert float(grown.optimizer.learning_rate) == float(model.optimizer.learning_rate)
 
 
+@pytest.mark.slow
 def test_the_schedule_that_goes_on_ends_with_a_warning():
     model = make_masked_lm("bert_tiny")
     model.optimizer.build(model.trainable_variables)

@@ -118,6 +118,7 @@ def test_what_trains_is_decided_by_compile():
     np.testing.assert_array_equal(model.layers[-1].kernel, before)
 
 
+@pytest.mark.slow
 def test_a_fit_after_one_that_failed():
     model = tfeff.tasks.Classifier(training_steps.encoder(), 2)
     model.compile()

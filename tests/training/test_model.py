@@ -147,6 +147,7 @@ class Penalized(keras.layers.Dense):
         return outputs
 
 
+@pytest.mark.quick("2")
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_losses_that_layers_add_are_of_the_own_replica(replicas):
     """The loss' all-reduce lets another replica's layers run before they are read."""

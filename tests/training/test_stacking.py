@@ -185,7 +185,7 @@ class Flat(keras.callbacks.Callback):
             self.model.stop_training = True
 
 
-@pytest.mark.quick("last_of_stage")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("last", "patience", "depths"),
     [
