@@ -348,7 +348,13 @@ ANYTHING = {
 }
 
 # Their good calls, which come first, train or export.
-LONG = (objectives.Distillation, export.save_for_serving, export.save_version)
+LONG = (
+    objectives.Distillation,
+    export.save_for_serving,
+    export.save_version,
+    export.check_export,
+    export.versions,
+)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import tfeff
-from tests.convert.authors import save
 from tests.convert.conversions import GOLDENS, changed, copied, write_safetensors
 from tests.convert.sentence_models import write_modules
 from tfeff.command.main import main
@@ -297,19 +296,6 @@ def test_names_of_a_model_around_it(tmp_path):
     with pytest.raises(ValueError, match="All begin with 'model.*', .*rename") as no:
         load(source)
     assert len(str(no.value)) < 400
-
-
-def test_checkpoints_of_the_authors_of_bert_are_named(tmp_path):
-    kernel = "encoder/layer_0/attention/self/query/kernel"
-    for scope, message in (
-        ("bert", "a BERT or an ALBERT of TensorFlow 1.*from_tf=True"),
-        ("other", rf"Its 1 variables begin with \['other/{kernel}'\]"),
-    ):
-        folder = tmp_path / scope
-        folder.mkdir()
-        save({f"{scope}/{kernel}": np.ones((2, 2), "float32")}, folder / "model.ckpt")
-        with pytest.raises(ValueError, match=message):
-            load(folder)
 
 
 def test_names_on_the_hub_with_the_scheme(monkeypatch, tmp_path, preset):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from tfeff.convert import (
+    bert_tf1,
     convbert_tf1,
     electra_tf1,
     electra_tf1_generator,
@@ -224,19 +225,6 @@ def _hugging_face(directory, files, root):
     return Source(directory, tokens_family(family), form, config, tensors, root)
 
 
-def _variables(tensors):
-    """The end of an error message on a TensorFlow checkpoint of another kind."""
-    if any(key.startswith("bert/") for key in tensors):
-        return (
-            "It holds a BERT or an ALBERT of TensorFlow 1, as its authors wrote it: "
-            "load it in transformers 4, as "
-            "`BertForPreTraining.from_pretrained(folder, from_tf=True)`, and save it "
-            "with `model.save_pretrained(folder)`"
-        )
-    shown = sorted(tensors)
-    return f"Its {len(shown)} variables begin with {shown[:5]}"
-
-
 def _tensorflow(directory, files, name, generator):
     for file in files:
         if file.startswith((f"{name}.index", f"{name}.data-")):
@@ -265,10 +253,14 @@ def _tensorflow(directory, files, name, generator):
             tensors = electra_tf1.rename(tensors)
         config = form.config_of(tensors, config)
         return Source(directory, "bert", form, config, tensors)
-    if not any("layer_with_weights" in key or "_layer/" in key for key in tensors):
+    is_of_authors = bert_tf1.is_of_authors(tensors)
+    is_of_garden = any("layer_with_weights" in x or "_layer/" in x for x in tensors)
+    if not is_of_authors and not is_of_garden:
+        shown = sorted(tensors)
         raise ValueError(
-            f"{directory!r} must hold an encoder of Model Garden, or an ELECTRA or a "
-            f"ConvBERT of its authors. {_variables(tensors)}"
+            f"{directory!r} must hold an encoder of Model Garden, or a BERT, an "
+            "ALBERT, an ELECTRA or a ConvBERT of its authors. Its "
+            f"{len(shown)} variables begin with {shown[:5]}"
         )
     if not configs:
         raise ValueError(
@@ -276,6 +268,10 @@ def _tensorflow(directory, files, name, generator):
             f"'bert_config.json'. Received: {directory!r} with {files}"
         )
     config = Config.read(os.path.join(directory, configs[0]))
+    if is_of_authors:
+        if bert_tf1.is_albert(tensors):
+            return Source(directory, "albert", bert_tf1.AlbertTf1(), config, tensors)
+        return Source(directory, "bert", bert_tf1.BertTf1(), config, tensors)
     family = "albert" if model_garden.is_albert(config) else "bert"
     tensors = model_garden.rename(tensors, config)
     return Source(directory, family, model_garden.ModelGarden(), config, tensors)

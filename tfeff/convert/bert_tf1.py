@@ -1,0 +1,114 @@
+"""BERT and ALBERT in their authors' format, with TensorFlow 1 variables."""
+
+import dataclasses
+import re
+from collections.abc import Iterator, Mapping
+
+from tfeff.convert.albert import Albert
+from tfeff.convert.bert import Bert
+from tfeff.convert.config import Config
+from tfeff.convert.format import HeadWeights
+from tfeff.convert.weights import Weight
+
+_LEFT_OUT = {
+    r".*/(adam_[mv]|\w*Optimizer(_\d+)?)$": "training state",
+    r"global_step$": "training state",
+    r"cls/predictions/": "masked language model head",
+    r"cls/seq_relationship/": "head of pairs",
+    r"bert/pooler/": "pooler",
+    r"(output_weights|output_bias)$|cls/squad/": "task head",
+}
+# Replacements in Hugging Face's names, made one after another.
+_OF_BERT = {
+    r"^(embeddings|encoder|pooler)\.": r"bert.\1.",
+    r"layer\.(\d+)": r"layer_\1",
+}
+_OF_ALBERT = {
+    r"^embeddings\.": "bert.embeddings.",
+    r"^pooler\.": "bert.pooler.dense.",
+    r"^predictions\.(dense|LayerNorm)\.": r"cls.predictions.transform.\1.",
+    r"^predictions\.": "cls.predictions.",
+    r"^sop_classifier\.classifier\.": "cls.seq_relationship.",
+    r"^encoder\.albert_layer_groups\.(\d+)\.albert_layers\.0\.": (
+        r"encoder.transformer.group_\1.inner_group_0."
+    ),
+    r"^encoder\.": "bert.encoder.",
+    r"\.attention\.LayerNorm\.": ".LayerNorm.",
+    r"\.attention\.dense\.": ".attention_1.output.dense.",
+    r"\.attention\.": ".attention_1.self.",
+    r"\.full_layer_layer_norm\.": ".LayerNorm_1.",
+    r"\.ffn\.": ".ffn_1.intermediate.dense.",
+    r"\.ffn_output\.": ".ffn_1.intermediate.output.dense.",
+}
+_OF_BOTH = {
+    r"seq_relationship\.weight$": "seq_relationship.output_weights",
+    r"(seq_relationship|predictions)\.bias$": r"\1.output_bias",
+    r"(LayerNorm\w*)\.weight$": r"\1.gamma",
+    r"(LayerNorm\w*)\.bias$": r"\1.beta",
+    r"_embeddings\.weight$": "_embeddings",
+    r"\.weight$": ".kernel",
+    r"\.": "/",
+}
+
+
+def is_of_authors(tensors: Mapping) -> bool:
+    """Whether the variables are those of a BERT or an ALBERT of TensorFlow 1."""
+    return any(name.startswith("bert/encoder/") for name in tensors)
+
+
+def is_albert(tensors: Mapping) -> bool:
+    """Whether the variables are those of an ALBERT, whose layers share them."""
+    return any(name.startswith("bert/encoder/transformer/") for name in tensors)
+
+
+def _in_authors_format(weight: Weight, names: Mapping[str, str]) -> Weight:
+    """A weight of Hugging Face's format in that of the authors, with Keras' layout.
+
+    The matrix of pairs alone is stored transposed in both.
+    """
+    name = weight.name
+    for pattern, new in {**names, **_OF_BOTH}.items():
+        name = re.sub(pattern, new, name)
+    if name.endswith("output_weights"):
+        return dataclasses.replace(weight, name=name)
+    return dataclasses.replace(weight, name=name, axes=None, shape=None)
+
+
+def _heads(heads: HeadWeights, names: Mapping[str, str]) -> HeadWeights:
+    """The heads in the authors' format, from those in Hugging Face's."""
+
+    def head(describe):
+        return lambda weights: (
+            _in_authors_format(weight, names) for weight in describe(weights)
+        )
+
+    return {name: head(describe) for name, describe in heads.items()}
+
+
+class BertTf1(Bert):
+    """BERT. Its GELU is the exact one, as in Hugging Face's copies."""
+
+    left_out = _LEFT_OUT
+    heads = _heads(Bert.heads, _OF_BERT)
+    tasks = {}
+
+    def weights(self, encoder) -> Iterator[Weight]:
+        for weight in super().weights(encoder):
+            yield _in_authors_format(weight, _OF_BERT)
+
+
+class AlbertTf1(Albert):
+    """ALBERT. Its GELU is that by tanh, as in Hugging Face's copies."""
+
+    left_out = _LEFT_OUT
+    heads = _heads(Albert.heads, _OF_ALBERT)
+    tasks = {}
+
+    def arguments(self, config: Config) -> dict:
+        if config.get("hidden_act", "gelu") == "gelu":
+            config = config.with_values(hidden_act="gelu_new")
+        return super().arguments(config)
+
+    def weights(self, encoder) -> Iterator[Weight]:
+        for weight in super().weights(encoder):
+            yield _in_authors_format(weight, _OF_ALBERT)
