@@ -461,7 +461,7 @@ def test_an_attention_without_maps():
         Distillation(*encoders)
 
 
-def tested(model, *batch):
+def logs_of(model, *batch):
     logs = model.test_on_batch(*batch, return_dict=True)
     return {name: float(value) for name, value in logs.items()}
 
@@ -482,11 +482,11 @@ def test_weights_of_examples_may_be_a_column(is_task):
     found = []
     for given in (weights, weights[:, None]):
         model.compile(run_eagerly=True)
-        found.append(tested(model, inputs, labels, given))
+        found.append(logs_of(model, inputs, labels, given))
     assert found[0] == found[1]
     kept = weights > 0
     alone = {name: value[kept] for name, value in inputs.items()}
-    expected = tested(model, alone, labels[kept], weights[kept])
+    expected = logs_of(model, alone, labels[kept], weights[kept])
     # The models almost agree: their divergence is what float32 leaves of entropies.
     assert found[0] == pytest.approx(expected, rel=1e-5, abs=1e-7)
 

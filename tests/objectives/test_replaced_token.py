@@ -97,6 +97,16 @@ def test_losses_and_metrics_equal_the_literal_ones():
         assert logs[name] == pytest.approx(value, rel=tolerance), name
 
 
+def test_logits_are_not_rounded_before_the_draw():
+    """In bfloat16 both are 12: each would be drawn half of the time."""
+    logits = np.zeros((1, 60, 4), "float32")
+    logits[..., :2] = 12.0, 12.03
+    layer = TokenReplacement(1e-4, seed=1, dtype="mixed_bfloat16")
+    ids = np.full((1, 60), 9, "int32")
+    _, samples = layer(ids, np.arange(60)[None], logits, training=True)
+    assert (np.asarray(samples) == 1).all()
+
+
 def test_draws_follow_the_softmax_at_the_temperature():
     logits = np.log([0.5, 0.3, 0.15, 0.05]).astype("float32")
     count = 20_000

@@ -3,7 +3,11 @@
 import io
 from collections.abc import Iterable
 
+import keras_hub
 import sentencepiece
+from sentencepiece.sentencepiece_model_pb2 import ModelProto
+
+from tfeff.data import train_tokenizer
 
 # The pieces of Hugging Face's classes that stand for no text.
 SPECIAL = {
@@ -35,3 +39,14 @@ def trained(texts: Iterable[str], size: int, **options) -> bytes:
         **options,
     )
     return model.getvalue()
+
+
+def with_pieces(pieces: Iterable[str]) -> keras_hub.tokenizers.AlbertTokenizer:
+    """tfeff's tokenizer with these pieces, the likelier ones first."""
+    proto = ModelProto.FromString(train_tokenizer(["a b"], vocabulary_size=8).proto)
+    special = [piece for piece in proto.pieces if piece.type != piece.NORMAL]
+    del proto.pieces[:]
+    proto.pieces.extend(special)
+    for index, piece in enumerate(pieces):
+        proto.pieces.add(piece=piece, score=-1 - index / 10)
+    return keras_hub.tokenizers.AlbertTokenizer(proto=proto.SerializeToString())

@@ -80,9 +80,11 @@ def read_mrqa(
     """
     path = check_path("path", path)
     check_bool("skip_mismatched", skip_mismatched)
+    if half is not None:
+        check_choice("half", half, ("first", "second"))
     records = list(_records(path))
     if half is not None:
-        chosen = _half(records, check_choice("half", half, ("first", "second")))
+        chosen = _half(records, half)
         records = [found for found in records if found[0]["qid"] in chosen]
     labelled = any(key in record for record, *_ in records for key in _ANSWERS)
     questions = (_question(labelled, *found) for found in records)

@@ -46,7 +46,8 @@ class TokenReplacement(keras.layers.Layer):
     """
 
     def __init__(self, temperature: float = 1.0, seed: int | None = None, **kwargs):
-        super().__init__(**kwargs)
+        # Half precision would round the logits before they are drawn from.
+        super().__init__(autocast=False, **kwargs)
         self.temperature = check_positive("temperature", temperature)
         self.seed = check_layer_seed(seed)
         self.seed_generator = keras.random.SeedGenerator(self.seed)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tests.reference import offsets as reference_offsets
 from tests.reference import spans as reference
+from tests.subjects import sentence_pieces
 from tests.subjects.characters import (
     CORPUS,
     SPECIAL,
@@ -109,9 +110,8 @@ def test_places_of_word_pieces():
     ],
 )
 def test_places_of_sentence_pieces(text, expected):
-    documents = ["the five fox the five fox. the 1 2 five fox"] * 9
-    tokenizer = train_tokenizer(documents, vocabulary_size=19)
-    assert {"▁fox", "▁f", "▁"} < set(tokenizer.get_vocabulary())  # or else no test
+    pieces = ["▁fox", "▁f", "▁", *"ehitvxo.12f"]  # As training gives them, or not.
+    tokenizer = sentence_pieces.with_pieces(pieces)
     ((ids, places),) = encode_with_offsets(tokenizer, [text])
     assert ids.tolist() == list(tokenizer(text))
     # A mark of a word's begin, on its own, is no character where the text begins.

@@ -133,7 +133,7 @@ def test_without_labels():
 
 def test_words_without_tokens_are_unknown():
     documents = ["a b ab ba"] * 9
-    tokenizer = train_tokenizer(documents, vocabulary_size=11)
+    tokenizer = train_tokenizer(documents, vocabulary_size=10)
     examples = TokenExamples((("a", "\u200b", "b"),), ([0, 1, 2],), NAMES, ("0",))
     features = token_features(examples, tokenizer, 16)
     found = features.of_words(features.inputs["token_ids"])

@@ -117,20 +117,19 @@ def test_order(corpus):
     assert abs(labels.mean() - 0.5) < 2.5 / np.sqrt(len(labels))
 
 
-@pytest.mark.parametrize("is_told", [True, False])
-def test_an_end_that_would_tell_the_order(is_told):
-    """Half a sentence and the end of a document: the half with the stop is the last."""
-    tokenizer = word_piece()
-    ids = np.asarray(tokenizer("said that . ada was so ." if is_told else "he said it"))
-    row = np.concatenate([[2], ids, [3], [0] * 4]).astype("int32")[None]
-    texts = TokenBatch(
-        token_ids=tf.constant(row),
-        padding_mask=tf.constant((row != 0).astype("int32")),
-        documents=tf.constant([0]),
-        begins=tf.constant([False]),
+def batch(rows, first_document=0, begins=False):
+    """Rows of different documents, which end at the first padding."""
+    rows = np.asarray(rows, "int32")
+    return TokenBatch(
+        token_ids=tf.constant(rows),
+        padding_mask=tf.constant((rows != 0).astype("int32")),
+        documents=tf.range(first_document, first_document + len(rows)),
+        begins=tf.fill([len(rows)], begins),
     )
-    starts = word_starts(tokenizer)
-    _, label, weight = make_pairs(
+
+
+def made_pairs(texts, starts, pieces, others=None):
+    return make_pairs(
         texts,
         seed=0,
         first_example=0,
@@ -138,7 +137,57 @@ def test_an_end_that_would_tell_the_order(is_told):
             cls_token_id=2, sep_token_id=3, pad_token_id=0, mask_token_id=4
         ),
         word_starts=starts,
-        sentence_pieces=sentence_pieces(tokenizer, starts),
+        sentence_pieces=pieces,
+        others=others,
+    )
+
+
+@pytest.mark.parametrize("kind", ["order", "next"])
+@pytest.mark.parametrize("begins", [False, True])
+def test_no_half_begins_within_a_word(kind, begins):
+    """Rows that begin there, or as byte-level BPE does without a space before it."""
+    rng = np.random.default_rng(0)
+    starts = np.arange(30) < 15  # Ids from 15 on are within words.
+    rows = rng.integers(5, 30, (300, 24))
+    rows[:, 0], rows[:, 1], rows[:, -1] = 2, 20, 3
+    others = batch(np.roll(rows, 1, 0), 300, begins) if kind == "next" else None
+    inputs, labels, weights = made_pairs(batch(rows, 0, begins), starts, None, others)
+    ids, segments = np.asarray(inputs["token_ids"]), np.asarray(inputs["segment_ids"])
+    second = ids[np.arange(300), segments.argmax(1)]
+    assert starts[second].all() and np.asarray(weights).all()
+    assert 100 < np.asarray(labels).sum() < 200
+    # All first texts of the next sentence begin alike.
+    assert kind == "next" or starts[ids[:, 1]].all()
+
+
+def test_a_full_row_does_not_tell_a_wrong_pair():
+    rng = np.random.default_rng(0)
+    tokenizer = word_piece()
+    starts = word_starts(tokenizer)
+    rows = np.full((3000, 24), 3)
+    rows[:, 0] = 2
+    for row, text in zip(rows, documents(rng, len(rows), 6, 6)):
+        row[1:-1] = np.asarray(tokenizer(text))[:22]
+    inputs, labels, weights = made_pairs(
+        batch(rows),
+        starts,
+        sentence_pieces(tokenizer, starts),
+        batch(np.roll(rows, 1, 0), 3000),
+    )
+    full = np.asarray(inputs["padding_mask"]).all(1) & (np.asarray(weights) > 0)
+    wrong = np.asarray(labels)[full].mean()
+    assert full.sum() > 200 and abs(wrong - 0.5) < 4 * 0.5 / np.sqrt(full.sum())
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_an_end_that_would_tell_the_order(is_told):
+    """Half a sentence and the end of a document: the half with the stop is the last."""
+    tokenizer = word_piece()
+    ids = np.asarray(tokenizer("said that . ada was so ." if is_told else "he said it"))
+    row = np.concatenate([[2], ids, [3], [0] * 4])[None]
+    starts = word_starts(tokenizer)
+    _, label, weight = made_pairs(
+        batch(row), starts, sentence_pieces(tokenizer, starts)
     )
     assert weight.numpy().tolist() == [0.0 if is_told else 1.0]
     assert not is_told or label.numpy().tolist() == [0]

@@ -78,7 +78,7 @@ def make_pairs(
     flip = flip_draw >= 2**31
 
     text = _read(texts, word_starts, sentence_pieces)
-    begin, cut, end, found = _split_words(text, cut_draw)
+    begin, cut, end, found = _split_words(text, cut_draw, is_swapped=others is None)
     if others is not None:
         other = _read(others, word_starts, sentence_pieces)
         start, size = _other_words(other, text, end - cut, start_draw)
@@ -169,15 +169,23 @@ def _read(
         is_within = tf.range(tf.shape(tokens)[1]) < size
         sentences = is_within & sentence_starts(tokens, sentence_pieces)
     is_whole = size < tf.shape(tokens)[1] - 1
-    return _Text(tokens, size, is_whole, texts.begins[:, None], words, sentences)
+    # Byte-level BPE may begin a document with a piece that no other text begins with.
+    begins = texts.begins[:, None] & words[:, :1]
+    return _Text(tokens, size, is_whole, begins, words, sentences)
 
 
-def _split_words(text: _Text, draw: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    """Where A begins, B begins and B ends, and whether there is a B; all `[B, 1]`."""
+def _split_words(
+    text: _Text, draw: tf.Tensor, *, is_swapped: bool
+) -> tuple[tf.Tensor, ...]:
+    """Where A begins, B begins and B ends, and whether there is a B; all `[B, 1]`.
+
+    A row may begin within a word, which would tell the order of its halves.
+    """
     total = tf.minimum(text.size, text.most)
-    borders = text.words & (text.position > 0) & (text.position < total)
-    cut, found = _draw(borders, draw)
-    return tf.zeros_like(cut), tf.where(found, cut, total), total, found
+    within = text.words & (text.position < total)
+    begin = _first(within) if is_swapped else tf.zeros_like(total)
+    cut, found = _draw(within & (text.position > begin), draw)
+    return begin, tf.where(found, cut, total), total, found
 
 
 def _split_sentences(
@@ -189,7 +197,7 @@ def _split_sentences(
     which tells the order of halves that are not cut between sentences.
     """
     total = tf.minimum(text.size, text.most)
-    borders = text.sentences & (text.position < total)
+    borders = text.sentences
     first = tf.where(text.begins | (not is_swapped), 0, _first(borders))
     last = tf.where(text.is_whole, total, _last(borders))
     inner = borders & (text.position > first) & (text.position < last)
@@ -203,8 +211,10 @@ def _other_words(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Where a wrong B of words begins in the other text, and its size, `[B, 1]`."""
     position = other.position
-    begin, found = _draw(other.words & (position <= other.size - rest), draw)
-    begin, size = tf.where(found, begin, 0), tf.minimum(rest, other.size)
+    words = other.words & (position < other.size)
+    begin, found = _draw(words & (position <= other.size - rest), draw)
+    begin = tf.where(found, begin, _first(words))
+    size = tf.minimum(rest, other.size - begin)
     if other.sentences is None:
         return begin, size
     # The right B of a whole text ends as a text, or at least as a sentence does.

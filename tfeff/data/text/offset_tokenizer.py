@@ -52,11 +52,12 @@ def encode_with_offsets(
         TypeError: if the tokenizer is of another kind.
         ValueError: if the tokenizer pads, having a `sequence_length`, or gives strings.
     """
-    check_gives_ids(tokenizer)
+    plain = tokenizer
     if isinstance(tokenizer, keras_hub.tokenizers.SentencePieceTokenizer):
         # The given one adds marks, and its kernels may be gone: see `restore_kernels`.
-        tokenizer = keras_hub.tokenizers.SentencePieceTokenizer(tokenizer.proto)
-    encode = OffsetTokenizer(tokenizer)
+        plain = keras_hub.tokenizers.SentencePieceTokenizer(tokenizer.proto)
+    encode = OffsetTokenizer(plain)
+    check_gives_ids(tokenizer)
     for batch in _batches(texts):
         with tf.device("CPU"):
             ids, starts, ends = encode(tf.constant(batch))
