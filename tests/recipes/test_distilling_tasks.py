@@ -335,6 +335,12 @@ def test_weights_are_those_of_the_settings():
     task = on_a_task(Path("x"), "Rated", "run")
     assert prediction_settings(task)["loss_weights"] == {"prediction": 1.0}
     assert general().prediction_loss == 0.0
+    task = on_a_task(Path("x"), "Rated", "run", temperature=2.0, soften="student")
+    found = prediction_settings(task)
+    assert (found["temperature"], found["soften"]) == (2.0, "student")
+    found = layer_settings(general(layer_map="top", reduction="sum_squares"), *pair)
+    assert (found["layer_map"], found["reduction"]) == ("top", "sum_squares")
+    assert layer_settings(general(layer_map="2,4"), *pair)["layer_map"] == [2, 4]
 
 
 @pytest.mark.parametrize(

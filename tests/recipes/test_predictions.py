@@ -1,5 +1,6 @@
 """Predictions of a part, as the last step of fine-tuning writes them."""
 
+import json
 import os
 import types
 
@@ -51,7 +52,8 @@ def test_predictions_are_told_where_they_are_published(run, monkeypatch, capsys)
 
 def test_answers_are_told_where_they_are_published(run, monkeypatch, capsys):
     answers = (tfeff.data.SpanAnswer("a", "cat", 10, 13, 1.0, 0.0),)
-    model = types.SimpleNamespace(answers=lambda *_, **__: answers)
+    given = {}
+    model = types.SimpleNamespace(answers=lambda *_, **k: given.update(k) or answers)
     monkeypatch.setattr(tfeff.training, "load_checkpoint", lambda _: model)
     question = tfeff.data.Question(
         "a", "the cat", "the small cat", ("cat",), ((10, 13),)
@@ -66,6 +68,29 @@ def test_answers_are_told_where_they_are_published(run, monkeypatch, capsys):
     answering.predict_part(settings, run, task, {})
     assert not os.path.exists(metrics)
     assert capsys.readouterr().out == f"predictions of dev: {URL}/predictions/dev\n"
+    assert given == {"max_answer_tokens": 3}
+
+
+def test_answers_below_the_threshold_are_withheld(run, monkeypatch):
+    questions = [
+        tfeff.data.Question(name, "the cat", "the small cat", ("cat",), ((10, 13),))
+        for name in "ab"
+    ]
+    answers = (
+        tfeff.data.SpanAnswer("a", "cat", 10, 13, 1.0, 0.9),
+        tfeff.data.SpanAnswer("b", "cat", 10, 13, 1.0, 0.1),
+    )
+    model = types.SimpleNamespace(answers=lambda *_, **__: answers)
+    monkeypatch.setattr(tfeff.training, "load_checkpoint", lambda _: model)
+    task = types.SimpleNamespace(
+        dataset=tfeff.datasets.get("SQuAD2.0"),
+        to_predict=types.SimpleNamespace(questions=tuple(questions)),
+        predicted_baseline=None,
+    )
+    settings = types.SimpleNamespace(predict_split="dev", max_answer_tokens=3)
+    answering.predict_part(settings, run, task, {"no_answer_threshold": 0.5})
+    with open(run.path("predictions", "dev", "predictions.json")) as file:
+        assert json.load(file) == {"a": "", "b": "cat"}
 
 
 def test_predictions_of_all_parts_are_removed(run, capsys):

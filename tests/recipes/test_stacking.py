@@ -101,6 +101,16 @@ def test_the_depth_is_the_presets_where_one_is_named(monkeypatch, given, num_lay
     assert trained[0].num_layers == num_layers
     assert trained[0].preset == given.get("preset", settings.preset or "shatter_tiny")
     assert trained[2].keywords["num_layers"] == num_layers
+    given = dict(doublings=2, steps=90, eval_every=3, switch_steps=(3, 9))
+    trained.clear()
+    tfeff.recipes.stack(
+        tfeff.recipes.StackSettings(
+            run_dir="run", num_layers=4, optimizer="reset", **given
+        )
+    )
+    assert trained[2].keywords == dict(
+        num_layers=4, switch_steps=[3, 9], optimizer="reset"
+    )
     unknown = dataclasses.replace(settings, preset="bert_bas", num_layers=None)
     with pytest.raises(ValueError, match="`preset` must be one of.*Did you mean"):
         tfeff.recipes.stack(unknown)

@@ -10,6 +10,7 @@ import types
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import tfeff
 from tfeff.recipes import (
@@ -19,6 +20,7 @@ from tfeff.recipes import (
     answer,
     distill,
     finetune,
+    finetuning,
 )
 from tfeff.recipes.tuning import make_grid
 
@@ -200,6 +202,54 @@ def test_epochs_and_decays_are_axes_where_there_are_several(pretrained, tmp_path
     of_steps = settings("x", "y", epochs=(3, 10), weight_decay=0.1)
     grid = make_grid(types.SimpleNamespace(path=str), of_steps, "f1", batch_size=(4,))
     assert list(grid.axes) == ["batch_size"]
+
+
+def test_a_cell_gets_its_seed_and_the_settings(pretrained, monkeypatch):
+    """In the weights, the order and the optimizer, without a step of training."""
+    changes = dict(sequence_length=40, layer_decay=0.8, warmup=0.5, steps=10)
+    tried = settings("x", pretrained, bias_correction=False, patience=3, **changes)
+    models = tfeff.tasks.load_pretrained(pretrained, sequence_length=40)
+    task = finetuning.make_task(tried, BOTTLES, *models)
+    task = dataclasses.replace(task, copies_segments=True)
+    kernel = np.ones((16, 16), "float32")
+    pooler = {"kernel": kernel, "bias": kernel[0], "activation": np.array("tanh")}
+    callbacks = types.SimpleNamespace(
+        of_training=lambda *_, **__: contextlib.nullcontext([])
+    )
+    tuning = finetuning.make_tuning(
+        *(tried, task, {"pooler": pooler}, {}),
+        *(tf.distribute.get_strategy(), callbacks),
+    )
+    made = [tuning.make_model(seed, None) for seed in (0, 1)]
+    for model in made:
+        np.testing.assert_array_equal(model.get_layer("pooler").kernel, kernel)
+        table = np.asarray(model.encoder.embedding.segment_embedding.embeddings)
+        np.testing.assert_array_equal(table[0], table[1])
+    rows = [np.asarray(m.encoder.embedding.position_embedding.embeddings) for m in made]
+    assert (rows[0][:24] == rows[1][:24]).all()
+    assert (rows[0][24:] != rows[1][24:]).any()
+    one, other = (
+        next(iter(tuning.make_batches(16, seed)))[0]["token_ids"] for seed in (0, 1)
+    )
+    assert (np.asarray(one) != np.asarray(other)).any()
+
+    class Stopped(Exception):
+        pass
+
+    def stop(model, *_, **__):
+        raise Stopped(model)
+
+    monkeypatch.setattr(tfeff.tasks.Classifier, "fit", stop)
+    heads = []
+    for seed in (0, 1):
+        with pytest.raises(Stopped) as stopped:
+            tuning.train("folder", learning_rate=1e-3, batch_size=4, seed=seed)
+        (model,) = stopped.value.args
+        heads.append(np.asarray(model.get_layer("logits").kernel))
+    assert (heads[0] != heads[1]).any()
+    optimizer = model.optimizer
+    assert (optimizer.layer_decay, optimizer.bias_correction) == (0.8, False)
+    assert optimizer._learning_rate.warmup_steps == 5
 
 
 def test_data_sets_that_do_not_fit_are_named(pretrained, tmp_path):

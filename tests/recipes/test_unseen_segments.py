@@ -80,7 +80,7 @@ def test_begin_as_the_first(folder):
     before = before.segment_embedding.embeddings.numpy()
     assert not np.array_equal(*before)
     for is_copied, expected in ((True, before[[0, 0]]), (False, before)):
-        encoder = load_encoder(settings(folder), is_copied, None)
+        encoder = load_encoder(settings(folder), is_copied, None, 0)
         table = encoder.embedding.segment_embedding.embeddings.numpy()
         np.testing.assert_array_equal(table, expected)
 

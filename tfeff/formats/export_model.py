@@ -254,7 +254,9 @@ def _export_onnx(model, filepath, **kwargs):
     if keras.backend.backend() == "tensorflow":
         needed.append("tf2onnx")
         kwargs.setdefault("opset_version", 17)  # The first one with layer norms.
-    if any(importlib.util.find_spec(name) is None for name in needed):
+    # A folder `onnx` of models is found as a package, too, but has no file of its own.
+    found = map(importlib.util.find_spec, needed)
+    if any(spec is None or spec.origin is None for spec in found):
         raise ImportError(
             f"format='onnx' needs {' and '.join(needed)}. "
             "Install them: pip install 'tfeff[onnx]'"

@@ -349,7 +349,9 @@ def train(
         baseline={"name": "before training", "metrics": untrained},
         num_examples=len(examples),
         sequence_length=rows.num_texts * scored.sequence_length,
-        make_model=lambda *_: make_model(settings, load_pretrained(settings)[0]),
+        make_model=lambda seed, _: make_model(
+            settings, load_pretrained(settings, seed=seed)[0]
+        ),
         make_batches=lambda in_step, seed: rows.dataset(
             in_step, seed, pad_to_longest=pad_to_longest
         ),

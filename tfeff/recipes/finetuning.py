@@ -317,7 +317,7 @@ def make_tuning(settings, task, begun, units, strategy, callbacks):
     def model(seed, pretrained_step):
         return make_model(
             task.train.examples,
-            load_encoder(settings, task.copies_segments, pretrained_step),
+            load_encoder(settings, task.copies_segments, pretrained_step, seed),
             settings.pooling,
             settings.head_dropout,
             begun,
@@ -340,9 +340,9 @@ def make_tuning(settings, task, begun, units, strategy, callbacks):
     )
 
 
-def load_encoder(settings, copies_segments, step):
+def load_encoder(settings, copies_segments, step, seed):
     """The encoder to fine-tune, whose segments may all begin as the first one."""
-    encoder, _ = load_pretrained(settings, step)
+    encoder, _ = load_pretrained(settings, step, seed)
     if copies_segments:
         begin_as_first(encoder)
     return encoder

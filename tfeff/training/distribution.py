@@ -11,7 +11,7 @@ import tensorflow as tf
 from tfeff.training.workers import several_workers
 from tfeff.utils.backend import check_tensorflow
 from tfeff.utils.checks import check_choice
-from tfeff.utils.native_messages import NVIDIA
+from tfeff.utils.native_messages import NVIDIA, NVIDIA_IN_WSL
 
 STRATEGIES = ("default", "mirrored", "multi_worker", "tpu")
 
@@ -74,7 +74,8 @@ def make_strategy(name: str = "default", tpu: str = "") -> tf.distribute.Strateg
 def _tell_of_idle_gpus():
     """Tells of NVIDIA GPUs that TensorFlow does not find; its own line is left out."""
     are_hidden = os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1")
-    if not glob.glob(NVIDIA) or are_hidden or tf.config.list_physical_devices("GPU"):
+    has_one = glob.glob(NVIDIA) or glob.glob(NVIDIA_IN_WSL)
+    if not has_one or are_hidden or tf.config.list_physical_devices("GPU"):
         return
     print(
         "This machine has an NVIDIA GPU that TensorFlow does not find: the processor "

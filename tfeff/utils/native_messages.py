@@ -4,7 +4,9 @@ import glob
 import os
 
 NVIDIA = "/dev/nvidia[0-9]*"
-_DEVICES = (NVIDIA, "/dev/kfd", "/dev/accel*", "/dev/vfio/[0-9]*")
+# Windows' subsystem has GPUs of all makers behind one device, and NVIDIA's tool there.
+NVIDIA_IN_WSL = "/usr/lib/wsl/lib/nvidia-smi"
+_DEVICES = (NVIDIA, "/dev/dxg", "/dev/kfd", "/dev/accel*", "/dev/vfio/[0-9]*")
 
 
 def set_log_level() -> None:
