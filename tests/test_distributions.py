@@ -21,7 +21,7 @@ from setuptools import build_meta
 print(getattr(build_meta, sys.argv[1])(sys.argv[2]))
 """
 # What the build reads beside the package: files that other tools left are not there.
-FILES = ("setup.cfg", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE")
+FILES = ("setup.cfg", "pyproject.toml", "MANIFEST.in", "docs/PYPI.md", "LICENSE")
 IN_SDIST = ("CHANGELOG.md", "CITATION.cff", "SECURITY.md")
 LIBRARIES = str(Path(lazy_loader.__file__).parents[1])
 
@@ -46,8 +46,9 @@ def sdist(tmp_path_factory):
     skipped = shutil.ignore_patterns("__pycache__")
     shutil.copytree(REPOSITORY / "tfeff", clone / "tfeff", ignore=skipped)
     shutil.copytree(REPOSITORY / "tests" / "checks", clone / "tests", ignore=skipped)
+    (clone / "docs").mkdir()
     for file in (*FILES, *IN_SDIST):
-        shutil.copy(REPOSITORY / file, clone)
+        shutil.copy(REPOSITORY / file, clone / file)
     return build("build_sdist", clone, folder / "dist")
 
 
@@ -99,7 +100,7 @@ def test_the_wheel_has_the_package_and_nothing_else(wheel):
     assert {"tfeff/py.typed", "tfeff/data/__init__.pyi"} <= names
     assert any(name.endswith("/LICENSE") for name in others)
     assert metadata + "entry_points.txt" in others
-    assert "Project-URL: Changelog, " in about and "\n# tfeff\n" in about
+    assert "Project-URL: Changelog, " in about and "\npip install tfeff " in about
 
 
 @pytest.mark.slow

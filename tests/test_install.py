@@ -29,8 +29,9 @@ LIBRARIES = str(Path(lazy_loader.__file__).parents[1])
 def test_an_editable_install_is_found_beside_the_clone(tmp_path):
     clone, site = tmp_path / "tfeff", tmp_path / "site"
     (clone / "tfeff").mkdir(parents=True)
-    for file in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(REPOSITORY / file, clone)
+    (clone / "docs").mkdir()
+    for file in ("setup.cfg", "pyproject.toml", "docs/PYPI.md", "LICENSE"):
+        shutil.copy(REPOSITORY / file, clone / file)
     for file in (REPOSITORY / "tfeff").glob("__init__.py*"):
         shutil.copy(file, clone / "tfeff")
     shutil.copytree(REPOSITORY / "tfeff" / "utils", clone / "tfeff" / "utils")

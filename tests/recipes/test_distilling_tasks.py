@@ -229,7 +229,7 @@ def test_a_student_by_name_that_learns_labels_alone(folder, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_masked_language_models_as_distilbert(folder, tmp_path):
+def test_masked_language_models_as_distilbert(folder, tmp_path, monkeypatch):
     settings = DistillSettings(
         run_dir=str(tmp_path / "run"),
         teacher=str(folder / "masked_lm"),
@@ -254,7 +254,26 @@ def test_masked_language_models_as_distilbert(folder, tmp_path):
         cosine_weight=1.0,
         temperature=2.0,
     )
+    model, _ = distilling._make_model(settings)
+    student, teacher = model.student, model.teacher
+    heads = [network.head.own_weights() for network in (student, teacher)]
+    for name, value in heads[0].items():
+        np.testing.assert_array_equal(value, heads[1][name])
+    kernels = [
+        network.encoder.blocks[index].feedforward.intermediate_dense.kernel
+        for network, index in ((student, 0), (teacher, 1))
+    ]
+    np.testing.assert_array_equal(*kernels)
+
+    seen, batches = [], tfeff.data.Cache.batches
+
+    def noted(cache, examples, *args, **kwargs):
+        seen.append(examples.mask_share)
+        return batches(cache, examples, *args, **kwargs)
+
+    monkeypatch.setattr(tfeff.data.Cache, "batches", noted)
     metrics = distill(settings)
+    assert set(seen) == {0.8}
     assert set(metrics) == {"prediction_loss", "label_loss", "cosine_loss", "loss"}
     model, _ = tfeff.tasks.load_masked_lm(tmp_path / "run")
     assert model.encoder.num_segments == 0 and model.head.activation == "gelu_tanh"
@@ -262,6 +281,12 @@ def test_masked_language_models_as_distilbert(folder, tmp_path):
     assert again == metrics
     saved = json.loads((tmp_path / "run" / "config.json").read_text())
     assert saved["prediction_weight"] == 20.0
+    # Layers alone are compared on the text as it is.
+    seen.clear()
+    changes = dict(run_dir=str(tmp_path / "layers"), hidden_weight=1.0)
+    changes |= dict(prediction_weight=0.0, label_weight=0.0, temperature=1.0)
+    distill(dataclasses.replace(settings, **changes))
+    assert set(seen) == {0.0}
 
 
 @pytest.mark.parametrize(

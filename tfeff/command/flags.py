@@ -100,7 +100,7 @@ def _renamed(cls, arguments):
 
 
 def usage(command: str, cls: type[Settings], width: int = WIDTH) -> str:
-    """The text of a command's `--help`, in lines of at most `width` characters."""
+    """The text of a command's `--help`; its descriptions of flags fit `width`."""
     # The folder comes first, and the flags of others last.
     fields = sorted(
         fields_of(cls), key=lambda x: (x.behind_dashes, x.name != "run_dir")

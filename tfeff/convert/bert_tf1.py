@@ -1,18 +1,15 @@
 """BERT and ALBERT in their authors' format, with TensorFlow 1 variables."""
 
-import dataclasses
-import re
 from collections.abc import Iterator, Mapping
 
 from tfeff.convert.albert import Albert
 from tfeff.convert.bert import Bert
 from tfeff.convert.config import Config
 from tfeff.convert.format import HeadWeights
+from tfeff.convert.tf1_names import TRAINING_STATE, in_authors_format
 from tfeff.convert.weights import Weight
 
-_LEFT_OUT = {
-    r".*/(adam_[mv]|\w*Optimizer(_\d+)?)$": "training state",
-    r"global_step$": "training state",
+_LEFT_OUT = TRAINING_STATE | {
     r"cls/predictions/": "masked language model head",
     r"cls/seq_relationship/": "head of pairs",
     r"bert/pooler/": "pooler",
@@ -21,7 +18,6 @@ _LEFT_OUT = {
 # Replacements in Hugging Face's names, made one after another.
 _OF_BERT = {
     r"^(embeddings|encoder|pooler)\.": r"bert.\1.",
-    r"layer\.(\d+)": r"layer_\1",
 }
 _OF_ALBERT = {
     r"^embeddings\.": "bert.embeddings.",
@@ -40,15 +36,6 @@ _OF_ALBERT = {
     r"\.ffn\.": ".ffn_1.intermediate.dense.",
     r"\.ffn_output\.": ".ffn_1.intermediate.output.dense.",
 }
-_OF_BOTH = {
-    r"seq_relationship\.weight$": "seq_relationship.output_weights",
-    r"(seq_relationship|predictions)\.bias$": r"\1.output_bias",
-    r"(LayerNorm\w*)\.weight$": r"\1.gamma",
-    r"(LayerNorm\w*)\.bias$": r"\1.beta",
-    r"_embeddings\.weight$": "_embeddings",
-    r"\.weight$": ".kernel",
-    r"\.": "/",
-}
 
 
 def is_of_authors(tensors: Mapping) -> bool:
@@ -61,25 +48,12 @@ def is_albert(tensors: Mapping) -> bool:
     return any(name.startswith("bert/encoder/transformer/") for name in tensors)
 
 
-def _in_authors_format(weight: Weight, names: Mapping[str, str]) -> Weight:
-    """A weight of Hugging Face's format in that of the authors, with Keras' layout.
-
-    The matrix of pairs alone is stored transposed in both.
-    """
-    name = weight.name
-    for pattern, new in {**names, **_OF_BOTH}.items():
-        name = re.sub(pattern, new, name)
-    if name.endswith("output_weights"):
-        return dataclasses.replace(weight, name=name)
-    return dataclasses.replace(weight, name=name, axes=None, shape=None)
-
-
 def _heads(heads: HeadWeights, names: Mapping[str, str]) -> HeadWeights:
     """The heads in the authors' format, from those in Hugging Face's."""
 
     def head(describe):
         return lambda weights: (
-            _in_authors_format(weight, names) for weight in describe(weights)
+            in_authors_format(weight, names) for weight in describe(weights)
         )
 
     return {name: head(describe) for name, describe in heads.items()}
@@ -94,7 +68,7 @@ class BertTf1(Bert):
 
     def weights(self, encoder) -> Iterator[Weight]:
         for weight in super().weights(encoder):
-            yield _in_authors_format(weight, _OF_BERT)
+            yield in_authors_format(weight, _OF_BERT)
 
 
 class AlbertTf1(Albert):
@@ -111,4 +85,4 @@ class AlbertTf1(Albert):
 
     def weights(self, encoder) -> Iterator[Weight]:
         for weight in super().weights(encoder):
-            yield _in_authors_format(weight, _OF_ALBERT)
+            yield in_authors_format(weight, _OF_ALBERT)

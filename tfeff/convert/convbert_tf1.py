@@ -37,9 +37,7 @@ class ConvBertTf1(electra_tf1.ElectraTf1):
 
     def weights(self, encoder) -> Iterator[Weight]:
         is_grouped = encoder.blocks[0].feedforward.num_groups > 1
-        for weight in map(
-            electra_tf1.in_authors_format, _HUGGING_FACE.weights(encoder)
-        ):
+        for weight in map(electra_tf1.in_scope, _HUGGING_FACE.weights(encoder)):
             if is_grouped:
                 name = re.sub(r"(layer_\d+/\w+)/dense/", r"\1/g_dense/", weight.name)
                 weight = dataclasses.replace(weight, name=name)

@@ -152,6 +152,8 @@ def convert(
       XLNet; CamemBERT and XLM-RoBERTa are RoBERTas;
     - TensorFlow's Model Garden (`bert_config.json` or `albert_config.json`, and a
       checkpoint of an encoder): BERT and ALBERT;
+    - the authors of BERT and of ALBERT (a TensorFlow 1 checkpoint, with
+      `bert_config.json` or `albert_config.json`);
     - the authors of ELECTRA and of ConvBERT (a TensorFlow 1 checkpoint): the
       discriminator; `load_replaced_token` reads the generator, too.
 

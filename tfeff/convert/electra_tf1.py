@@ -4,12 +4,11 @@ A checkpoint of pretraining holds a discriminator and a generator with the same 
 `scope` is the name of either network.
 """
 
-import dataclasses
-import re
 from collections.abc import Callable, Iterator
 
 from tfeff.convert.config import Config
 from tfeff.convert.electra import Electra
+from tfeff.convert.tf1_names import TRAINING_STATE, in_authors_format
 from tfeff.convert.weights import Weight
 
 _TABLE = "electra/embeddings/{}_embeddings"
@@ -18,42 +17,33 @@ _HEAD_SIZE = 64  # All models that the authors published have it.
 _NAMES = {
     r"^embeddings\.": "electra.embeddings.",
     r"^(embeddings_project|encoder)\.": r"{scope}.\1.",
-    r"layer\.(\d+)": r"layer_\1",
-    r"LayerNorm\.weight$": "LayerNorm.gamma",
-    r"LayerNorm\.bias$": "LayerNorm.beta",
-    r"_embeddings\.weight$": "_embeddings",
     r"key_conv_attn_layer\.(depthwise|pointwise)\.weight$": (
         r"key_conv_attn_layer.\1_kernel"
     ),
-    r"\.weight$": ".kernel",
     r"key_conv_attn_layer": "conv_attn_key",
     r"conv_kernel_layer": "conv_attn_kernel",
     r"conv_out_layer": "conv_attn_point",
     r"generator_lm_head\.bias": "generator_predictions.output_bias",
     r"dense_prediction": "dense_1",
-    r"\.": "/",
 }
 
 
-def in_authors_format(weight: Weight, scope: str = "electra") -> Weight:
-    """A weight of Hugging Face's format in that of the authors, with Keras's layout."""
-    name = weight.name
-    for pattern, new in _NAMES.items():
-        name = re.sub(pattern, new.format(scope=scope), name)
-    return dataclasses.replace(weight, name=name, axes=None, shape=None)
+def in_scope(weight: Weight, scope: str = "electra") -> Weight:
+    """A weight of Hugging Face's format in that of the authors."""
+    names = {pattern: new.format(scope=scope) for pattern, new in _NAMES.items()}
+    return in_authors_format(weight, names)
 
 
 def _head(describe):
     """A head in the authors' format, from its description in Hugging Face's."""
-    return lambda weights: map(in_authors_format, describe(weights))
+    return lambda weights: map(in_scope, describe(weights))
 
 
 class ElectraTf1(Electra):
     """The discriminator, or an encoder alone."""
 
     left_out = {
-        r".*/adam_[mv]$": "training state",
-        r"global_step$": "training state",
+        **TRAINING_STATE,
         r"generator/": "generator",
         r"generator_predictions/": "masked language model head",
         r"discriminator_predictions/": "replaced token head",
@@ -88,9 +78,7 @@ class ElectraTf1(Electra):
         return with_values(config, implied)
 
     def weights(self, encoder) -> Iterator[Weight]:
-        return (
-            in_authors_format(weight, self.scope) for weight in super().weights(encoder)
-        )
+        return (in_scope(weight, self.scope) for weight in super().weights(encoder))
 
 
 def sizes_of(tensors: dict, config: Config, scope: str = "electra") -> dict:

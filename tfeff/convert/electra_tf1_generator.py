@@ -2,16 +2,14 @@
 
 from tfeff.convert import electra_tf1
 from tfeff.convert.config import Config
-
-_TRAINING = "training state"
+from tfeff.convert.tf1_names import TRAINING_STATE
 
 
 class ElectraTf1Generator(electra_tf1.ElectraTf1):
     """The generator beside a discriminator, with which it shares the tables."""
 
     left_out = {
-        r".*/adam_[mv]$": _TRAINING,
-        r"global_step$": _TRAINING,
+        **TRAINING_STATE,
         r"electra/(embeddings_project|encoder)/": "discriminator",
         r"discriminator_predictions/": "replaced token head",
     }

@@ -169,8 +169,8 @@ def assign(
     if missing and (wrapper := _wrapper(missing, unknown)):
         raise ValueError(
             "The checkpoint must hold its weights by the names of their layers. All "
-            f"begin with {wrapper!r}, of a model around it, such as {unknown[0]!r}: "
-            "save the inner model, or rename them"
+            f"begin with {wrapper!r}, of a model around it, such as "
+            f"{wrapper + missing[0]!r}: save the inner model, or rename them"
         )
     if missing or unknown:
         raise ValueError(

@@ -240,9 +240,10 @@ def _question(labelled, record, passage, where):
 
 def _other_form(text, passage):
     """The end of an error message, where the answer is there in another form."""
-    text, passage = (unicodedata.normalize("NFC", x) for x in (text, passage))
-    found = text and text in passage
-    return f". Unicode forms may differ: {text!r} is in the passage." if found else ""
+    forms = [unicodedata.normalize("NFC", x) for x in (text, passage)]
+    if not text or text in passage or forms[0] not in forms[1]:
+        return ""
+    return f". Another Unicode form of it is in the passage: {forms[0]!r}"
 
 
 def _score_v1(examples, predictions):

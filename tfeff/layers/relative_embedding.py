@@ -73,8 +73,7 @@ class RelativeEmbedding(Layer):
         embeddings_initializer: Initializer = "uniform",
         **kwargs: Any,
     ):
-        # The gradient of a row is a sum over many positions, too long for bfloat16.
-        super().__init__(autocast=False, **kwargs)
+        super().__init__(**kwargs)
         self.max_distance = check_integer("max_distance", max_distance)
         if not isinstance(shape, Sequence):
             raise TypeError(
@@ -100,6 +99,8 @@ class RelativeEmbedding(Layer):
             name="embeddings",
             shape=(rows[self.index], *self.shape),
             initializer=self.embeddings_initializer,
+            # The gradient of a row is a sum over many positions, too long for bfloat16.
+            autocast=False,
         )
 
     def call(self, relative_positions: Tensor) -> Tensor:

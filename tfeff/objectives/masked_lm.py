@@ -78,6 +78,7 @@ class MaskedLMHead(TableLayer):
             name="output_bias",
             shape=(self.token_embedding.input_dim,),
             initializer="zeros",
+            autocast=False,  # The logits have its precision, whoever calls.
         )
 
     def call(self, inputs, mask_positions):

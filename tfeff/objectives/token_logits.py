@@ -5,7 +5,7 @@ from tfeff.layers.dense import bert_dense
 
 
 class TableLayer(LeavesShared, keras.layers.Layer):
-    """Base of layers that use an encoder's token table, whose logits are its precision.
+    """Base of layers that use an encoder's token table.
 
     Args:
         token_embedding: the `keras.layers.ReversibleEmbedding`; or the
@@ -80,7 +80,10 @@ class TokenLogits(TableLayer):
             )
             self.projection.build(shape)
         self.bias = self.add_weight(
-            name="bias", shape=(table.input_dim,), initializer="zeros"
+            name="bias",
+            shape=(table.input_dim,),
+            initializer="zeros",
+            autocast=False,  # The logits have its precision, whoever calls.
         )
 
     def call(self, x):

@@ -86,8 +86,8 @@ def sequences(documents, tokenizer):
 
 def test_validation_holds_every_sequence_once_in_order(cache, sequences):
     dataset = cache.batches(MASKED, B, shuffle=False, repeat=False)
-    assert len(sequences) == 238
-    count = 30
+    assert len(sequences) % B
+    count = -(-len(sequences) // B)
     assert dataset.cardinality() == count
     batches = take(dataset)
     assert len(batches) == count

@@ -178,7 +178,7 @@ def test_settings_that_the_file_does_not_tell(tokenizer, tmp_path, settings):
 
 def test_classes_that_the_file_does_not_tell(tokenizer, tmp_path):
     symbols = ["<cls>", "<sep>", "<pad>", "<mask>"]
-    proto = sentence_pieces.trained(["one two three"] * 9, 17, control_symbols=symbols)
+    proto = sentence_pieces.trained(["one two three"] * 9, 16, control_symbols=symbols)
     for given in (
         XLNetTokenizer(proto),
         keras_hub.tokenizers.SentencePieceTokenizer(tokenizer.proto),

@@ -26,14 +26,16 @@ def make_pairs(
     A text is split between two sentences, so that A and B begin and end as sentences
     do, whether the pair is right or wrong. The border is drawn uniformly. A text that
     fills the sequence may go on in the next: what it has behind its last sentence's end
-    is left out. Where pairs are swapped, a text that does not begin its document loses
+    is left out. Where pairs are swapped, a text that does not begin its document, or
+    begins it with a piece that begins no word (byte-level BPE without a space), loses
     what it has before its first sentence's begin.
 
     A text of too few sentences is split at a border drawn uniformly from those before a
     word, or from all borders without `word_starts`; where pairs are swapped, only if it
-    is of one sentence, or has neither end of its document. If it fills the sequence, it
-    loses its last token to the second `[SEP]`. Neither half is empty. Other texts are
-    not split and become `[CLS] A [SEP]` with label and weight 0.
+    is of one sentence, or has neither end of its document, and from its first word on,
+    which must begin in its first quarter. If it fills the sequence, it loses its last
+    token to the second `[SEP]`. Neither half is empty. Other texts are not split and
+    become `[CLS] A [SEP]` with label and weight 0.
 
     With probability 1/2, A and B are swapped. With `others`, B is instead replaced:
 
@@ -42,9 +44,9 @@ def make_pairs(
       sequence, and else up to the sentence's end at which the lengths differ least. A
       text for which none fits is split at a word, whether the pair is right or wrong.
     - B of words by as many tokens from a border drawn among those that are followed by
-      enough, or by the whole text if it is shorter; but if the text does not fill the
-      sequence, and `sentence_pieces` are given, by the last words of the other, or of
-      its last whole sentence, of no more tokens.
+      enough, or by the text from its first word on if it is shorter; but if the text
+      does not fill the sequence, and `sentence_pieces` are given, by the last words of
+      the other, or of its last whole sentence, of no more tokens.
 
     If the other text is of the same document, B is kept and the label is 0.
 
@@ -99,6 +101,8 @@ def make_pairs(
         )
         found |= fits
 
+    # What is not split keeps its text.
+    begin, cut = tf.where(found, begin, 0), tf.where(found, cut, end)
     # A is tokens [start_a, start_a + size_a) of `source`, and B likewise.
     left, rest = cut - begin, end - cut
     if others is None:
@@ -179,13 +183,14 @@ def _split_words(
 ) -> tuple[tf.Tensor, ...]:
     """Where A begins, B begins and B ends, and whether there is a B; all `[B, 1]`.
 
-    A row may begin within a word, which would tell the order of its halves.
+    A row may begin within a word, which would tell the order of its halves: they leave
+    that part out, and there are none where it is long, as in scripts without spaces.
     """
     total = tf.minimum(text.size, text.most)
     within = text.words & (text.position < total)
     begin = _first(within) if is_swapped else tf.zeros_like(total)
     cut, found = _draw(within & (text.position > begin), draw)
-    return begin, tf.where(found, cut, total), total, found
+    return begin, cut, total, found & (4 * begin <= total)
 
 
 def _split_sentences(

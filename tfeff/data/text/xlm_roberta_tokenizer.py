@@ -37,7 +37,7 @@ class XLMRobertaTokenizer(TokenizerFiles, keras_hub.tokenizers.SentencePieceToke
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(["one two three"] * 9),
         model_writer=model,
-        vocab_size=15,
+        vocab_size=14,
         bos_id=0,
         pad_id=1,
         eos_id=2,

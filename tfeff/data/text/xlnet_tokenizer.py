@@ -33,7 +33,7 @@ class XLNetTokenizer(TokenizerFiles, keras_hub.tokenizers.SentencePieceTokenizer
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(["one two three"] * 9),
         model_writer=model,
-        vocab_size=17,
+        vocab_size=16,
         control_symbols=["<cls>", "<sep>", "<pad>", "<mask>"],
         minloglevel=2,
     )
