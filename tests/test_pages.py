@@ -27,7 +27,7 @@ RUN = {
         "(2, 128)",
         "b''",
     ],  # The text without a mask has no filling.
-    "docs/PYPI.md": ["export/1\n"],
+    "docs/PYPI.md": ["served/1\n"],
     "docs/LAYERS.md": ["(2, 2)", "(4, 2, 100)"],
     "docs/ENCODERS.md": ["(2, 9, 512) 3", "'shatter_base'", "(1, 700, 128)"],
     "docs/PRETRAINING.md": ["\n4\n"],
