@@ -486,6 +486,14 @@ def sentence_piece(tokenizer):
     return tokenizer._sentence_piece
 
 
+def has_vocabulary(tokenizer) -> bool:
+    """Whether a SentencePiece tokenizer of KerasHub has its vocabulary out of kernels.
+
+    They have it so since KerasHub 0.30.
+    """
+    return hasattr(tokenizer, "_sentence_piece_spm")
+
+
 def frozen_kernel(layer: keras.layers.Layer) -> keras.Variable:
     """The kernel of a layer without its adapter, which Keras' `kernel` adds."""
     return layer._kernel

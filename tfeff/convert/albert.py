@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from tfeff.convert import bert
-from tfeff.convert.config import Config
+from tfeff.convert.config import ACTIVATIONS, Config
 from tfeff.convert.format import Format
 from tfeff.convert.weights import Weight, dense, dense_head, masked_lm_head, norm
 
@@ -14,9 +14,14 @@ _POOLED = {"pooler": dense_head("pooler"), "logits": dense_head("classifier")}
 
 
 class Albert(Format):
-    """ALBERT."""
+    """ALBERT.
+
+    Attributes:
+        activations: tfeff's activations by their names in the format.
+    """
 
     name, prefix = "Albert", "albert."
+    activations = ACTIVATIONS
     left_out = {
         r"pooler\.": "pooler",
         r"predictions\.": "masked language model head",
@@ -46,7 +51,7 @@ class Albert(Format):
     def arguments(self, config: Config) -> dict:
         config = config.with_defaults(**_DEFAULTS)
         config.only("position_embedding_type", "absolute", default="absolute")
-        sizes = bert.sizes(config)
+        sizes = bert.sizes(config, self.activations)
         embedding_dim = config.integer("embedding_size", 128)
         if embedding_dim == sizes["hidden_dim"]:
             raise ValueError(

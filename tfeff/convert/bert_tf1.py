@@ -4,9 +4,12 @@ from collections.abc import Iterator, Mapping
 
 from tfeff.convert.albert import Albert
 from tfeff.convert.bert import Bert
-from tfeff.convert.config import Config
-from tfeff.convert.format import HeadWeights
-from tfeff.convert.tf1_names import TRAINING_STATE, in_authors_format
+from tfeff.convert.config import ACTIVATIONS
+from tfeff.convert.tf1_names import (
+    TRAINING_STATE,
+    heads_in_authors_format,
+    in_authors_format,
+)
 from tfeff.convert.weights import Weight
 
 _LEFT_OUT = TRAINING_STATE | {
@@ -48,22 +51,11 @@ def is_albert(tensors: Mapping) -> bool:
     return any(name.startswith("bert/encoder/transformer/") for name in tensors)
 
 
-def _heads(heads: HeadWeights, names: Mapping[str, str]) -> HeadWeights:
-    """The heads in the authors' format, from those in Hugging Face's."""
-
-    def head(describe):
-        return lambda weights: (
-            in_authors_format(weight, names) for weight in describe(weights)
-        )
-
-    return {name: head(describe) for name, describe in heads.items()}
-
-
 class BertTf1(Bert):
     """BERT. Its GELU is the exact one, as in Hugging Face's copies."""
 
     left_out = _LEFT_OUT
-    heads = _heads(Bert.heads, _OF_BERT)
+    heads = heads_in_authors_format(Bert.heads, _OF_BERT)
     tasks = {}
 
     def weights(self, encoder) -> Iterator[Weight]:
@@ -74,14 +66,10 @@ class BertTf1(Bert):
 class AlbertTf1(Albert):
     """ALBERT. Its GELU is that by tanh, as in Hugging Face's copies."""
 
+    activations = ACTIVATIONS | {"gelu": "gelu_tanh"}
     left_out = _LEFT_OUT
-    heads = _heads(Albert.heads, _OF_ALBERT)
+    heads = heads_in_authors_format(Albert.heads, _OF_ALBERT)
     tasks = {}
-
-    def arguments(self, config: Config) -> dict:
-        if config.get("hidden_act", "gelu") == "gelu":
-            config = config.with_values(hidden_act="gelu_new")
-        return super().arguments(config)
 
     def weights(self, encoder) -> Iterator[Weight]:
         for weight in super().weights(encoder):

@@ -47,10 +47,6 @@ class Config:
         """The same configuration with defaults for missing values."""
         return Config(defaults | self.values, self.path, self._read)
 
-    def with_values(self, **values) -> "Config":
-        """The same configuration with other values."""
-        return Config(self.values | values, self.path, self._read)
-
     def warn_of_others(self, harmless: Container[str]) -> None:
         """Warns of values that were not accessed and are not known to be harmless."""
         others = sorted(set(self.values) - self._read)

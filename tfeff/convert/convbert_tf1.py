@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tfeff.convert import electra_tf1
 from tfeff.convert.config import Config
 from tfeff.convert.convbert import ConvBert
+from tfeff.convert.tf1_names import in_authors_format
 from tfeff.convert.weights import Weight
 
 _HUGGING_FACE = ConvBert()
@@ -37,7 +38,9 @@ class ConvBertTf1(electra_tf1.ElectraTf1):
 
     def weights(self, encoder) -> Iterator[Weight]:
         is_grouped = encoder.blocks[0].feedforward.num_groups > 1
-        for weight in map(electra_tf1.in_scope, _HUGGING_FACE.weights(encoder)):
+        names = electra_tf1.names_in(self.scope)
+        for weight in _HUGGING_FACE.weights(encoder):
+            weight = in_authors_format(weight, names)
             if is_grouped:
                 name = re.sub(r"(layer_\d+/\w+)/dense/", r"\1/g_dense/", weight.name)
                 weight = dataclasses.replace(weight, name=name)

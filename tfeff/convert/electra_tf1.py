@@ -8,7 +8,11 @@ from collections.abc import Callable, Iterator
 
 from tfeff.convert.config import Config
 from tfeff.convert.electra import Electra
-from tfeff.convert.tf1_names import TRAINING_STATE, in_authors_format
+from tfeff.convert.tf1_names import (
+    TRAINING_STATE,
+    heads_in_authors_format,
+    in_authors_format,
+)
 from tfeff.convert.weights import Weight
 
 _TABLE = "electra/embeddings/{}_embeddings"
@@ -28,15 +32,9 @@ _NAMES = {
 }
 
 
-def in_scope(weight: Weight, scope: str = "electra") -> Weight:
-    """A weight of Hugging Face's format in that of the authors."""
-    names = {pattern: new.format(scope=scope) for pattern, new in _NAMES.items()}
-    return in_authors_format(weight, names)
-
-
-def _head(describe):
-    """A head in the authors' format, from its description in Hugging Face's."""
-    return lambda weights: map(in_scope, describe(weights))
+def names_in(scope: str) -> dict[str, str]:
+    """The replacements that are ELECTRA's own, in a scope."""
+    return {pattern: new.format(scope=scope) for pattern, new in _NAMES.items()}
 
 
 class ElectraTf1(Electra):
@@ -51,7 +49,7 @@ class ElectraTf1(Electra):
     }
     scope = "electra"
     head_activation = None
-    heads = {name: _head(describe) for name, describe in Electra.heads.items()}
+    heads = heads_in_authors_format(Electra.heads, names_in("electra"))
     tasks = {}
 
     def config_of(self, tensors: dict, config: Config) -> Config:
@@ -78,7 +76,8 @@ class ElectraTf1(Electra):
         return with_values(config, implied)
 
     def weights(self, encoder) -> Iterator[Weight]:
-        return (in_scope(weight, self.scope) for weight in super().weights(encoder))
+        names = names_in(self.scope)
+        return (in_authors_format(weight, names) for weight in super().weights(encoder))
 
 
 def sizes_of(tensors: dict, config: Config, scope: str = "electra") -> dict:

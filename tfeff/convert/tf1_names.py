@@ -4,6 +4,7 @@ import dataclasses
 import re
 from collections.abc import Mapping
 
+from tfeff.convert.format import HeadWeights
 from tfeff.convert.weights import Weight
 
 TRAINING_STATE = {
@@ -39,3 +40,21 @@ def in_authors_format(weight: Weight, names: Mapping[str, str]) -> Weight:
     if name.endswith("output_weights"):
         return dataclasses.replace(weight, name=name)
     return dataclasses.replace(weight, name=name, axes=None, shape=None)
+
+
+def heads_in_authors_format(
+    heads: HeadWeights, names: Mapping[str, str]
+) -> HeadWeights:
+    """The heads in the format of TensorFlow 1, from those in Hugging Face's.
+
+    Args:
+        heads: of a format of Hugging Face's.
+        names: as of `in_authors_format`.
+    """
+
+    def head(describe):
+        return lambda weights: (
+            in_authors_format(weight, names) for weight in describe(weights)
+        )
+
+    return {name: head(describe) for name, describe in heads.items()}

@@ -16,7 +16,7 @@ class TableLayer(LeavesShared, keras.layers.Layer):
     """
 
     def __init__(self, token_embedding: keras.layers.Layer, **kwargs):
-        # The weights' dtype must not depend on the layer that calls this one.
+        # Inputs stay as precise as they come.
         super().__init__(autocast=False, **kwargs)
         owner, table = None, token_embedding
         if not isinstance(table, keras.layers.ReversibleEmbedding):

@@ -8,7 +8,7 @@ from typing import Any
 import keras_hub
 import numpy as np
 
-from tfeff.data.text.tokenizers import restore_kernels
+from tfeff.data.text.tokenizers import restore_vocabulary
 from tfeff.encoders import Encoder
 from tfeff.utils.checks import check_integer
 
@@ -36,7 +36,7 @@ def check_vocabulary(
     name: str, tokenizer: keras_hub.tokenizers.Tokenizer, encoder: Encoder
 ) -> None:
     """Raises where a tokenizer has more ids than the encoder has rows for."""
-    restore_kernels(tokenizer)
+    restore_vocabulary(tokenizer)
     if tokenizer.vocabulary_size() > encoder.vocabulary_size:
         raise ValueError(
             f"`{name}` must have no more ids than the encoder has rows. Received: "

@@ -9,7 +9,7 @@ import tensorflow as tf
 from tfeff.data.sampling import priorities
 from tfeff.data.text.characters import SPACE
 from tfeff.data.text.roberta_tokenizer import RobertaTokenizer
-from tfeff.data.text.tokenizers import restore_kernels
+from tfeff.data.text.tokenizers import restore_vocabulary
 
 _LONGEST_NGRAM = 3
 
@@ -45,7 +45,7 @@ def word_starts(tokenizer: keras_hub.tokenizers.Tokenizer) -> np.ndarray:
     ```
     """
     if isinstance(tokenizer, keras_hub.tokenizers.SentencePieceTokenizer):
-        restore_kernels(tokenizer)
+        restore_vocabulary(tokenizer)
         # Not of the model's own pieces: KerasHub's XLMRobertaTokenizer has other ids.
         starts = [piece.startswith(SPACE) for piece in tokenizer.get_vocabulary()]
     elif isinstance(tokenizer, RobertaTokenizer):

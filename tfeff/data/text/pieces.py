@@ -4,7 +4,7 @@ import keras_hub
 
 from tfeff.data.text.characters import SPACE
 from tfeff.data.text.roberta_tokenizer import RobertaTokenizer
-from tfeff.data.text.tokenizers import restore_kernels
+from tfeff.data.text.tokenizers import restore_vocabulary
 
 
 def spelled_pieces(tokenizer: keras_hub.tokenizers.Tokenizer) -> list[str]:
@@ -19,7 +19,7 @@ def spelled_pieces(tokenizer: keras_hub.tokenizers.Tokenizer) -> list[str]:
     """
     if isinstance(tokenizer, RobertaTokenizer):
         return [part.decode("utf-8", "replace") for part in tokenizer.piece_bytes()]
-    restore_kernels(tokenizer)
+    restore_vocabulary(tokenizer)
     pieces = tokenizer.get_vocabulary()
     if isinstance(tokenizer, keras_hub.tokenizers.SentencePieceTokenizer):
         return [

@@ -14,6 +14,7 @@ import keras_hub
 import sentencepiece
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
+from tfeff.compat import has_vocabulary
 from tfeff.data.text.bert_tokenizer import BertTokenizer
 from tfeff.data.text.documents import check_documents, encoded
 from tfeff.data.text.word_piece_training import train_word_pieces
@@ -404,3 +405,9 @@ def restore_kernels(tokenizer: keras_hub.tokenizers.Tokenizer) -> None:
     """
     if isinstance(tokenizer, keras_hub.tokenizers.SentencePieceTokenizer):
         tokenizer.set_proto(tokenizer.proto)
+
+
+def restore_vocabulary(tokenizer: keras_hub.tokenizers.Tokenizer) -> None:
+    """As `restore_kernels`, where KerasHub reads the vocabulary from them."""
+    if not has_vocabulary(tokenizer):
+        restore_kernels(tokenizer)
