@@ -187,6 +187,19 @@ def on_jax(monkeypatch):
                 None, None, total_steps=1, steps_per_epoch=1, tokens_per_step=1
             ),
         ),
+        (
+            "`train_by_stacking`",
+            lambda path: training.train_by_stacking(
+                training.RunDirectory(f"{path}/run", {}),
+                None,
+                None,
+                switch_steps=[1],
+                num_layers=2,
+                total_steps=2,
+                steps_per_epoch=1,
+                tokens_per_step=1,
+            ),
+        ),
         ("`head_importance`", lambda path: training.head_importance(None, None)),
         (
             "`save_for_serving`",

@@ -8,8 +8,8 @@ class ConvertSettings(Settings):
     """Writes a published checkpoint as a preset, or a preset as such a checkpoint.
 
     It takes BERT, ALBERT, ConvBERT, ELECTRA, RoBERTa, XLM-RoBERTa, CamemBERT,
-    DistilBERT or XLNet of Hugging Face, BERT or ALBERT of the Model Garden, and ELECTRA
-    or ConvBERT of their authors.
+    DistilBERT or XLNet of Hugging Face, BERT or ALBERT of the Model Garden, and BERT,
+    ALBERT, ELECTRA or ConvBERT of their authors.
 
     Heads come along: of pretraining (masked language modelling, pooler, next sentence,
     sentence order, XLNet's) for `tfeff.tasks.load_objective`, of ELECTRA's networks for
