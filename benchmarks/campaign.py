@@ -163,7 +163,7 @@ def make_texts(places: Places) -> None:
     if other := sorted(n for n in names if found.get(n) != recorded.get(n)):
         raise app.UsageError(
             f"{folder} must have the texts of {path}, as its rows are of them. "
-            f"Different: {', '.join(other)}. The texts depend on the installed packages: "
+            f"Different: {', '.join(other)}. They depend on the installed packages: "
             "docs/CAMPAIGN.md names those of the rows"
         )
 
