@@ -8,7 +8,11 @@ import tensorflow as tf
 
 import tfeff
 from tests.convert.conversions import INPUTS, arrays, copied
-from tests.convert.sentence_models import write_modules, write_sentence_model
+from tests.convert.sentence_models import (
+    OLD_NAMES,
+    write_modules,
+    write_sentence_model,
+)
 from tfeff.command.main import main
 
 TEXTS = ["the cat sat on the mat", "a dog", "one two three four five six seven eight"]
@@ -68,8 +72,72 @@ def test_a_preset_keeps_pooling_length_and_norm(tmp_path, capsys):
     served = tf.saved_model.load(tmp_path / "export").signatures["sentence_embeddings"]
     answer = served(text=tf.constant(TEXTS))["embeddings"]
     np.testing.assert_allclose(answer, expected, atol=1e-5)
-    with pytest.warns(UserWarning, match="no embeddings.*pooling='cls', sequence_leng"):
-        tfeff.convert.to_huggingface(tmp_path / "preset", tmp_path / "again")
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize("pooling", ["mean", "cls", "last"])
+def test_written_modules_are_read_as_the_same_model(pooling, normalize, tmp_path):
+    kinds = ["Normalize"] * normalize
+    theirs = pooling.replace("last", "lasttoken")
+    source = source_of(tmp_path, *kinds, pooling=theirs, length=6)
+    model, tokenizer = tfeff.convert.load_task(source)
+    folder = tmp_path / "again"
+    written = tfeff.convert.to_huggingface(model, folder, tokenizer)
+    assert written.model == "BertModel"
+    assert written.modules == ("Transformer", "Pooling", *kinds)
+    again, tokens = tfeff.convert.load_task(folder)
+    settings = ("pooling", "sequence_length", "normalize")
+    assert [getattr(again, x) for x in settings] == [pooling, 6, normalize]
+    for weight, value in zip(again.weights, model.weights, strict=True):
+        np.testing.assert_array_equal(weight, value)
+    np.testing.assert_array_equal(
+        again.embed(TEXTS, tokens), model.embed(TEXTS, tokenizer)
+    )
+    config = json.loads((folder / "1_Pooling" / "config.json").read_text())
+    assert config.pop("word_embedding_dimension") == model.encoder.hidden_dim
+    mode = f"pooling_mode_{OLD_NAMES[theirs]}"
+    assert [name for name, value in config.items() if value] == [mode]
+    # Versions before 2.3 do not know the last token.
+    assert ("pooling_mode_lasttoken" in config) is (pooling == "last")
+
+
+def test_the_longest_text_is_written(tmp_path):
+    model, _ = tfeff.convert.load_task(source_of(tmp_path))
+    tfeff.convert.to_huggingface(model, tmp_path / "again")
+    lengths = json.loads((tmp_path / "again/sentence_bert_config.json").read_text())
+    assert lengths["max_seq_length"] == model.encoder.max_sequence_length
+
+
+@pytest.mark.parametrize(
+    ("name", "pooling", "message"),
+    [("xlnet", "mean", "put <cls> at the end"), ("bert", "layerwise", "no pooling='l")],
+)
+def test_embeddings_without_such_modules_are_told(name, pooling, message, tmp_path):
+    encoder = tfeff.convert.load(copied(name, tmp_path))
+    model = tfeff.tasks.SentenceEmbedding(encoder, pooling)
+    with pytest.warns(UserWarning, match=message):
+        written = tfeff.convert.to_huggingface(model, tmp_path / "again")
+    assert written.modules == ()
+    assert not (tmp_path / "again" / "modules.json").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize("pooling", ["mean", "cls", "last"])
+@pytest.mark.parametrize("name", ["bert", "albert", "electra_discriminator"])
+def test_sentence_transformers_give_the_same_vectors(
+    name, pooling, normalize, tmp_path
+):
+    library = pytest.importorskip("sentence_transformers")
+    source = copied(name, tmp_path)
+    tokenizer = tfeff.convert.load_tokenizer(source)
+    model = tfeff.tasks.SentenceEmbedding(
+        tfeff.convert.load(source), pooling, sequence_length=6, normalize=normalize
+    )
+    tfeff.convert.to_huggingface(model, tmp_path / "again", tokenizer)
+    theirs = library.SentenceTransformer(str(tmp_path / "again"), device="cpu")
+    found = theirs.encode(TEXTS)
+    np.testing.assert_allclose(model.embed(TEXTS, tokenizer), found, atol=1e-5)
 
 
 @pytest.mark.parametrize(("length", "expected"), [(13, None), (99, None), (None, 9)])

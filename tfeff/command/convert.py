@@ -18,7 +18,8 @@ class ConvertSettings(Settings):
     was left out is printed.
 
     With --to=huggingface it takes a preset or a run, and writes a checkpoint that
-    transformers load, with its heads and its tokenizer.
+    transformers load, with its heads and its tokenizer, and that of a SentenceEmbedding
+    sentence-transformers, too.
     """
 
     source: str = setting(
@@ -77,9 +78,13 @@ def _write(settings):
         print("Without a tokenizer: the preset has none")
     else:
         print(f"With its tokenizer, {written.tokenizer}")
+    library, reader = "transformers", f"{written.model}.from_pretrained"
+    if written.modules:
+        print(f"With modules of sentence-transformers: {', '.join(written.modules)}")
+        library, reader = "sentence_transformers", "SentenceTransformer"
     print(
-        "next, in Python with transformers:\n"
-        f"  transformers.{written.model}.from_pretrained({settings.destination!r})"
+        f"next, in Python with {library}:\n"
+        f"  {library}.{reader}({settings.destination!r})"
     )
 
 

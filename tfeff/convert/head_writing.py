@@ -78,14 +78,6 @@ def write_heads(
             "left out",
             stacklevel=2,
         )
-    if task is not None and task["class_name"] == "SentenceEmbedding":
-        settings = ("pooling", "sequence_length", "normalize")
-        shown = ", ".join(f"{x}={task['config'].get(x)!r}" for x in settings)
-        warnings.warn(
-            f"{form.name}{suffix} gives no embeddings of texts: those of this model "
-            f"have {shown}, which are left out",
-            stacklevel=2,
-        )
     if task is not None and task["class_name"] == "Regressor":
         heads = {**heads, "logits": _in_one_layer(heads["logits"])}
     prefix = "" if suffix == "Model" else form.prefix

@@ -17,6 +17,7 @@ from tfeff.convert.architectures import (
     make_configuration,
 )
 from tfeff.convert.head_writing import WrittenHeads, write_heads
+from tfeff.convert.sentence_modules import sentence_modules
 from tfeff.convert.tokenizer_writing import tokenizer_files
 from tfeff.data.text.roberta_tokenizer import RobertaTokenizer, with_prefix_space
 from tfeff.data.text.tokenizers import check_tokenizer
@@ -50,6 +51,8 @@ class Written:
         model: the name of the class of transformers, such as `"BertForMaskedLM"`.
         heads: the names of the heads that it has.
         tokenizer: the name of the tokenizer's class, or `None` if there is none.
+        modules: the names of the modules of sentence-transformers; none but for a
+            `SentenceEmbedding`.
 
     Example: see `to_huggingface`.
     """
@@ -57,6 +60,7 @@ class Written:
     model: str
     heads: tuple[str, ...]
     tokenizer: str | None
+    modules: tuple[str, ...] = ()
 
 
 @paths(source=READ_MODEL, destination=WRITE)
@@ -73,9 +77,13 @@ def to_huggingface(
     same weights. transformers has the architectures of BERT, also with `relative_key`
     or `relative_key_query` positions, ALBERT, ConvBERT, DistilBERT, ELECTRA, RoBERTa
     and XLNet. Heads and tasks come along; a `UserWarning` names heads that
-    transformers' class does not have, and the pooling of a `SentenceEmbedding`.
-    Another one says that versions of transformers from 5 ignore relative positions,
-    which 4 has.
+    transformers' class does not have. Another one says that versions of transformers
+    from 5 ignore relative positions, which 4 has.
+
+    The folder of a `SentenceEmbedding` has the modules of sentence-transformers, too,
+    with its pooling, its longest text and its norm: `SentenceTransformer(destination)`
+    gives its vectors. A `UserWarning` says where they have none, which is for XLNet and
+    `pooling="layerwise"`.
 
     Weights are written in float32. What transformers cannot express is refused before
     any file is written.
@@ -132,6 +140,10 @@ def to_huggingface(
         tokens = json.loads(files["tokenizer_config.json"])["tokenizer_class"]
         configuration["pad_token_id"] = int(tokenizer.pad_token_id)
     files["config.json"] = to_json(configuration)
+    modules: tuple[str, ...] = ()
+    if task is not None and task["class_name"] == "SentenceEmbedding":
+        modules, contents = _sentence_modules(encoder, task["config"], name)
+        files |= {path: to_json(content) for path, content in contents.items()}
     if configuration.get("position_embedding_type", "absolute") != "absolute":
         warnings.warn(
             "transformers must be of version 4 to load this encoder. Version 5 ignores "
@@ -142,10 +154,12 @@ def to_huggingface(
     with atomic_folder(destination) as unfinished:
         os.mkdir(unfinished)
         for file_name, content in files.items():
-            with open(os.path.join(unfinished, file_name), "wb") as file:
+            path = os.path.join(unfinished, file_name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "wb") as file:
                 file.write(content)
         write_tensors(unfinished, tensors)
-    return Written(written.model, written.names, tokens)
+    return Written(written.model, written.names, tokens, modules)
 
 
 def checkpoint(
@@ -213,8 +227,8 @@ def write_tensors(folder: str, tensors: Mapping[str, np.ndarray]) -> None:
     write_safetensors(path, contiguous, {"format": "pt"})
 
 
-def to_json(values: Mapping) -> bytes:
-    """A JSON object as transformers write it."""
+def to_json(values: object) -> bytes:
+    """A JSON value as transformers write it."""
     text = json.dumps(values, indent=2, sort_keys=True, ensure_ascii=False)
     return f"{text}\n".encode()
 
@@ -264,6 +278,20 @@ def _parts(source, tokenizer):
             encoder, tokenizer = load_pretrained(path, dtype="float32")
     heads = {name: read_head(preset, name) for name in head_names(preset)}
     return encoder, heads, read_task(preset), tokenizer
+
+
+def _sentence_modules(encoder, config, name):
+    if name == "xlnet":
+        reason = "put <cls> at the end of XLNet's texts, and tfeff at their beginning"
+    elif config.get("pooling") == "layerwise":
+        reason = "have no pooling='layerwise'"
+    else:
+        return sentence_modules(encoder, config)
+    warnings.warn(
+        f"sentence-transformers {reason}: the model's embeddings are left out",
+        stacklevel=2,
+    )
+    return (), {}
 
 
 def _tokenizer_settings(encoder, name):

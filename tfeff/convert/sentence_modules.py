@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from collections.abc import Mapping
 
 from tfeff.convert.config import Config
 from tfeff.convert.reading import read_json
@@ -16,6 +17,8 @@ _POOLINGS = {
     "mean": ("mean", "mean_tokens"),
     "last": ("lasttoken",),
 }
+_CONFIG = "config.json"
+_OF_LENGTH = "sentence_bert_config.json"
 
 
 def find_sentence_embedding(
@@ -51,7 +54,7 @@ def find_sentence_embedding(
             f"{path!r} is of texts that end in <sep> <cls>. Those of tfeff have <cls> "
             "before them for XLNet, too"
         )
-    pooling = _pooling(os.path.join(found.root, folders[1], "config.json"))
+    pooling = _pooling(os.path.join(found.root, folders[1], _CONFIG))
     _warn_of_prompt(os.path.join(found.root, "config_sentence_transformers.json"))
     return SentenceEmbedding(
         encoder,
@@ -59,6 +62,49 @@ def find_sentence_embedding(
         sequence_length=_length(found.directory, encoder),
         normalize=len(kinds) > 2,
     )
+
+
+def sentence_modules(
+    encoder: Encoder, config: Mapping
+) -> tuple[tuple[str, ...], dict[str, object]]:
+    """The modules that make a `SentenceEmbedding`'s vectors, and their files.
+
+    All versions of sentence-transformers read them: they have the names of the older
+    ones.
+
+    Args:
+        encoder: the encoder.
+        config: the configuration of the `SentenceEmbedding`, as presets keep it.
+
+    Returns:
+        The names of the modules, and what the files beside the checkpoint's contain, by
+        their paths in its folder.
+    """
+    kinds = ["Transformer", "Pooling", *["Normalize"] * config.get("normalize", False)]
+    folders = ["", *(f"{index}_{kind}" for index, kind in enumerate(kinds) if index)]
+    modules = [
+        {
+            "idx": index,
+            "name": str(index),
+            "path": folder,
+            "type": f"sentence_transformers.models.{kind}",
+        }
+        for index, (kind, folder) in enumerate(zip(kinds, folders))
+    ]
+    # By default they take the mean; versions before 2.3 know no last token.
+    modes = dict.fromkeys((_POOLINGS["cls"][-1], _POOLINGS["mean"][-1]), False)
+    modes[_POOLINGS[config["pooling"]][-1]] = True
+    pooling = {
+        "word_embedding_dimension": encoder.hidden_dim,
+        **{f"pooling_mode_{name}": value for name, value in modes.items()},
+    }
+    length = config.get("sequence_length") or encoder.max_sequence_length
+    files: dict[str, object] = {
+        MODULES: modules,
+        f"{folders[1]}/{_CONFIG}": pooling,
+        _OF_LENGTH: {"max_seq_length": length, "do_lower_case": False},
+    }
+    return tuple(kinds), files
 
 
 def _modules(path):
