@@ -12,6 +12,7 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import tfeff
 from tests.checks.pages import REPOSITORY
@@ -151,6 +152,22 @@ def test_a_model_file_cannot_name_a_module(tmp_path, foreign):
             new.writestr(name, content)
     with pytest.raises(ValueError, match="cannot be loaded(.|\n)*Foreign"):
         tfeff.training.load_checkpoint(str(tmp_path / "other.keras"))
+
+
+def test_a_model_file_cannot_name_a_saved_model(tmp_path):
+    """A SavedModel's graph is a program, which may write files, too."""
+
+    class Writes(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec((None, 3))])
+        def serve(self, x):
+            return x
+
+    tf.saved_model.save(Writes(), str(tmp_path / "saved"), Writes().serve)
+    inputs = keras.Input((3,))
+    layer = keras.layers.TFSMLayer(str(tmp_path / "saved"), "serving_default")
+    keras.Model(inputs, layer(inputs)).save(tmp_path / "model.keras")
+    with pytest.raises(ValueError, match="cannot be loaded(.|\n)*TFSMLayer"):
+        tfeff.training.load_checkpoint(str(tmp_path / "model.keras"))
 
 
 class Payload:

@@ -567,6 +567,19 @@ def test_damaged_files(tmp_path):
             make_tokenizer(str(source), "roberta")
 
 
+@pytest.mark.parametrize("special_tokens", [{}, {"[CLS]": {"id": "[CLS]"}}])
+def test_a_frame_of_unknown_tokens_is_named(special_tokens, tmp_path):
+    """On which the library panics."""
+    source = copied("bert", tmp_path)
+    path = source / "tokenizer.json"
+    values = json.loads(path.read_text())
+    assert values["post_processor"]["type"] == "TemplateProcessing"
+    values["post_processor"]["special_tokens"] = special_tokens
+    path.write_text(json.dumps(values))
+    with pytest.raises(ValueError, match="tokenizer.json'"):
+        make_tokenizer(str(source), "bert")
+
+
 @pytest.mark.slow
 def test_truncation_and_padding_of_the_file_are_not_used(tmp_path):
     source = copied("roberta", tmp_path)

@@ -116,7 +116,11 @@ def test_shards_that_are_not_what_the_index_says(tmp_path):
 
 @pytest.mark.parametrize(
     "index",
-    ["{", "{}", '{"weight_map": []}', '{"weight_map": {"x": "../a.safetensors"}}'],
+    [
+        *("{", "{}", '{"weight_map": []}'),
+        '{"weight_map": {"x": "../a.safetensors"}}',
+        '{"weight_map": {"x": "a\\u0000.safetensors"}}',
+    ],
 )
 def test_damaged_indices(index, tmp_path):
     write_safetensors(tmp_path / "a.safetensors", {"x": np.ones(2, np.float32)})

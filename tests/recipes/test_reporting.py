@@ -363,6 +363,11 @@ def test_an_output_that_cannot_be_written_is_found_before_the_work(tmp_path, rec
         {"metric": "dev_f1", "best": None},
         {"metric": "dev_f1", "best": {"mean": {"dev_f1": "high"}}},
         {"metric": "dev_f1", "best": {"mean": {"dev_f1": 1}}, "baseline": {}},
+        {
+            "metric": "dev_f1",
+            "best": {"mean": {"dev_f1": 1}},
+            "baseline": {"name": [], "metrics": {"dev_f1": 0}},
+        },
         {"grid": {}, "f1": 0.5},
         {"grid": {}, "f1": 0.5, "exact_match": []},
     ],
@@ -376,6 +381,15 @@ def test_metrics_that_are_damaged_are_named_by_a_glob_too(tmp_path, metrics):
     (tmp_path / "run" / "metrics.json").write_text("{")
     with pytest.raises(ValueError, match="run/metrics.json is not valid JSON"):
         report(ReportSettings(runs=(f"{tmp_path}/*",)))
+
+
+@pytest.mark.parametrize("name", ["task", "pretrained"])
+def test_names_that_are_damaged_are_told(tmp_path, name):
+    metrics = {"metric": "dev_f1", "best": {"mean": {"dev_f1": 1}}}
+    config = {"task": "RTE", "pretrained": "bert", name: -1}
+    write(tmp_path / "run", config, metrics)
+    with pytest.raises(ValueError, match=r"metrics are damaged \(TypeError: -1 is no"):
+        report(ReportSettings(runs=(str(tmp_path / "run"),)))
 
 
 def test_the_average_needs_all_eight_tasks():

@@ -16,6 +16,7 @@ from tests.subjects.stores import make_store
 from tfeff import storage
 from tfeff.storage import place
 from tfeff.storage.manifest import NAME, UNFINISHED
+from tfeff.storage.staging import staged
 
 URL = "store://bucket/folder"
 
@@ -477,3 +478,20 @@ def test_a_folder_that_cannot_be_read_is_an_error(store, folder, monkeypatch):
     monkeypatch.setattr(os, "scandir", refuses)
     with pytest.raises(PermissionError, match="below"):
         storage.publish(folder, URL)
+
+
+@pytest.mark.parametrize("name", ["../../../../out.txt", "a//b.txt", "./a.txt"])
+def test_a_server_writes_nothing_outside_its_copy(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("TFEFF_CACHE", str(tmp_path / "cache" / "tfeff"))
+    files = MemoryFileSystem()
+    files.pipe("/listed/folder/a.txt", b"one")
+    entry = files.store["/listed/folder/a.txt"]
+    monkeypatch.setitem(files.store, f"/listed/folder/{name}", entry)
+    with pytest.raises(ValueError, match=rf"must list the files.*which lists '{name}'"):
+        storage.fetch("memory://listed/folder")
+    assert not list(tmp_path.glob("**/*.txt"))
+
+
+def test_a_copy_has_a_name_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.setenv("TFEFF_CACHE", str(tmp_path))
+    assert os.path.basename(staged("fetched", "https://host/..")) == "folder"

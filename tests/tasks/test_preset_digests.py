@@ -3,10 +3,12 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import warnings
 
+import keras
 import keras_hub
 import numpy as np
 import pytest
@@ -18,6 +20,7 @@ from tfeff.convert import BertTokenizer
 from tfeff.encoders import Encoder
 from tfeff.encoders.preset_files import check_preset, is_weights_file
 from tfeff.encoders.preset_heads import read_head
+from tfeff.objectives.heads import Head
 from tfeff.tasks import load_pretrained, save_pretrained
 from tfeff.utils.digests import FILE_NAME, read_digests
 
@@ -220,6 +223,27 @@ def test_what_the_system_or_a_layer_refuses_is_no_damage(copy, monkeypatch):
         for read in (Encoder.from_preset, load_pretrained):
             with pytest.raises(ValueError, match="copy cannot .*own fails.*TAB"):
                 read(str(copy))
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_vocabulary_with_a_piece_twice_is_named(tmp_path):
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "hill"]
+    tokenizer = BertTokenizer(pieces)
+    encoder = Encoder(**TINY | {"vocabulary_size": len(pieces)})
+    save_pretrained(encoder, tokenizer, tmp_path / "preset")
+    os.remove(tmp_path / "preset" / FILE_NAME)
+    path = tmp_path / "preset" / "assets" / "tokenizer" / "vocabulary.txt"
+    path.write_text(path.read_text().replace("hill", "the"))
+    with pytest.raises(ValueError, match="preset.* is damaged or cannot be loaded"):
+        load_pretrained(tmp_path / "preset")
+
+
+@pytest.mark.parametrize("dtype", ["int64", "bool", "complex64", "datetime64[s]"])
+def test_heads_that_are_no_floats_are_refused(dtype):
+    head = Head.of(keras.Sequential([keras.Input((1,)), keras.layers.Dense(2)]))
+    arrays = {name: np.ones(w.shape, "int64") for name, w in head.weights.items()}
+    with pytest.raises(ValueError, match=f"{re.escape(dtype)}, not floating-p"):
+        head.assign({name: array.astype(dtype) for name, array in arrays.items()})
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

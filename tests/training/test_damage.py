@@ -237,3 +237,18 @@ def test_a_whole_archive_with_a_damaged_file_is_named(member, content, tmp_path)
             changed.writestr(member, content)
     with pytest.raises(ValueError, match="damaged.keras cannot be loaded"):
         load_checkpoint(damaged)
+
+
+@pytest.mark.parametrize("notes", ["[]", "null", "5"])
+def test_notes_of_a_checkpoint_that_are_none(notes, tmp_path):
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    path = str(tmp_path / "model.keras")
+    save_checkpoint(model, path)
+    with zipfile.ZipFile(path) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w") as changed:
+        for name, content in (files | {"run.json": notes}).items():
+            changed.writestr(name, content)
+    for read in (load_checkpoint, load_notes):
+        with pytest.raises(ValueError, match="model.keras is .*It holds"):
+            read(path)

@@ -1,5 +1,6 @@
 """Tokenizers described by tokenizer.json, the file of the `tokenizers` library."""
 
+import contextlib
 import json
 import os
 
@@ -138,13 +139,12 @@ def check_frame(path: str, family: str, post_processor, tokenizer) -> None:
     """
     if not post_processor or family == "xlnet":
         return
-    whole = _framed(path, post_processor)
     Config(post_processor, f"{path}: post_processor").only("type", *_POST_PROCESSORS)
     cls, sep = tokenizer.cls_token_id, tokenizer.sep_token_id
     between = [sep] * num_separators(tokenizer)
     for found, frame in (
-        (whole.encode("").ids, [cls, sep]),
-        (whole.encode("", "").ids, [cls, *between, sep]),
+        (_frame(path, post_processor, "").ids, [cls, sep]),
+        (_frame(path, post_processor, "", "").ids, [cls, *between, sep]),
     ):
         if found not in ([], frame):
             raise ValueError(
@@ -160,18 +160,26 @@ def type_ids_of_pairs(path: str, post_processor) -> list[int]:
         path: the file.
         post_processor: its entry of this name.
     """
-    return _framed(path, post_processor).encode("", "").type_ids
+    return _frame(path, post_processor, "", "").type_ids
 
 
-def _framed(path, post_processor):
-    """The library's tokenizer that knows a frame alone."""
-    return _read(path, dict(model=_NO_MODEL, post_processor=post_processor))
+def _frame(path, post_processor, *texts):
+    """What the library puts around texts of which it knows no word."""
+    tokenizer = _read(path, dict(model=_NO_MODEL, post_processor=post_processor))
+    with _damage_named(path):
+        return tokenizer.encode(*texts)
 
 
 def _read(path, values):
     """The library's tokenizer of a file's values."""
-    try:
+    with _damage_named(path):
         return tokenizers.Tokenizer.from_str(json.dumps(values))
+
+
+@contextlib.contextmanager
+def _damage_named(path):
+    try:
+        yield
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # A panic of Rust is no Exception.

@@ -87,7 +87,11 @@ def _read_shards(directory):
     tensors = {}
     for shard in shards:
         # An index must not lead out of its folder.
-        if not isinstance(shard, str) or os.path.basename(shard) != shard:
+        if (
+            not isinstance(shard, str)
+            or os.path.basename(shard) != shard
+            or "\0" in shard
+        ):
             raise ValueError(f"{path!r} must name files beside it. It names {shard!r}")
         found = _read_file(os.path.join(directory, shard))
         expected = {name for name, place in shard_of.items() if place == shard}

@@ -56,6 +56,9 @@ class Head:
         expected = {name: tuple(w.shape) for name, w in self.weights.items()}
         found = {name: arrays[name].shape for name in arrays if name in expected}
         pairs = [(name, found.get(name), expected[name]) for name in expected]
+        for name in sorted(found):
+            if "float" not in arrays[name].dtype.name:
+                pairs.append((name, arrays[name].dtype, "floating-point"))
         for name in sorted(set(arrays) - set(expected)):
             pairs.append((name, arrays[name].tolist(), self.settings.get(name)))
         return [f"{n} {one}, not {other}" for n, one, other in pairs if one != other]

@@ -20,6 +20,7 @@ from tfeff.storage.arguments import READ_MODEL, paths
 from tfeff.tasks.pretrained import find_preset, split_step
 from tfeff.training.checkpoints import checkpoint_steps, load_notes, run_checkpoint
 from tfeff.training.grid import METRICS
+from tfeff.utils.checks import is_url
 from tfeff.utils.digests import FILE_NAME as SHA256SUMS
 from tfeff.utils.digests import read_digests, sha256_of
 from tfeff.utils.files import write_text
@@ -198,6 +199,10 @@ def crosses_documents(run_dir: str, settings: PretrainSettings) -> bool:
     if CROSS_DOCUMENTS in note:
         return note[CROSS_DOCUMENTS]
     try:
+        if is_url(
+            settings.cache_dir
+        ):  # Only the run names it, who may be a stranger's.
+            raise ValueError(f"{settings.cache_dir} is not asked")
         return cached_crosses_documents(settings.cache_dir)
     except (OSError, ValueError) as error:
         print(

@@ -263,7 +263,7 @@ def _read(folder):
     if is_question and (name := _predicted(folder, part)):
         part, predicted = name, _json(folder, f"predictions/{name}/metrics.json")
     try:
-        task = ALIASES.get(config["task"], config["task"])
+        task = _text(ALIASES.get(config["task"], config["task"]))
         if is_question:
             # Of the development set the mean over the seeds, as of texts: the best seed
             # was chosen by it.
@@ -275,8 +275,8 @@ def _read(folder):
         baseline = (predicted or metrics).get("baseline")
         if baseline is not None:
             of_baseline = {name: _number(baseline["metrics"][name]) for name in scores}
-            baseline = {"name": baseline["name"], "metrics": of_baseline}
-        scored_by = part if is_question else metrics["metric"]
+            baseline = {"name": _text(baseline["name"]), "metrics": of_baseline}
+        scored_by = part if is_question else _text(metrics["metric"])
         is_fixed = task in SCORED_TASKS
         data = "" if is_fixed else config.get("data", "").rstrip("/")
         if predicted:
@@ -285,12 +285,18 @@ def _read(folder):
             digests = () if is_fixed else _digests(folder)
         place = {"digests": digests} if digests else {"data": os.path.basename(data)}
         column = _Column(task, scored_by, is_question, **place)
-        return config["pretrained"], column, data, scores, baseline
+        return _text(config["pretrained"]), column, data, scores, baseline
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(
             f"{_EXPECTED}. Received: {folder!r}, whose metrics are damaged "
             f"({type(error).__name__}: {error})"
         ) from error
+
+
+def _text(value):
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r:.80} is no text")
+    return value
 
 
 def _digests(folder):

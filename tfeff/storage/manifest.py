@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 
-from tfeff.storage.place import Place, Refused
+from tfeff.storage.place import Place, Refused, is_inside
 from tfeff.utils.digests import sha256
 from tfeff.utils.files import PARTIAL, walk
 
@@ -195,7 +195,6 @@ def digest(path: str) -> str:
 
 
 def _checked(name):
-    parts = str(name).split("/")
-    if name != str(name) or {"", ".", ".."} & {*parts} or "\0" in name:
+    if not isinstance(name, str) or not is_inside(name):
         raise ValueError(f"{name!r} is no name within the folder")
     return name

@@ -32,6 +32,11 @@ SCRATCH = ".tfeff-"
 _CREDENTIALS = re.compile(r"Credential|NoAuthToken|TokenRetrieval|RefreshError")
 
 
+def is_inside(name: str) -> bool:
+    """Whether a name with slashes is of something within a folder, not beside it."""
+    return not {"", ".", ".."} & {*name.split("/")} and "\0" not in name
+
+
 class Refused(ValueError):
     """The credentials do not have the right to read or write."""
 
@@ -125,7 +130,12 @@ class Place:
             return self._files.open(self.path, "rb")
 
     def files(self) -> dict[str, dict]:
-        """What fsspec tells of each file in and below the folder, by name."""
+        """What fsspec tells of each file in and below the folder, by name.
+
+        Raises:
+            ValueError: if the server lists what is not in the folder: copies of such
+                files would be written anywhere on this machine.
+        """
         with self.errors_named():
             self._files.invalidate_cache()
             try:
@@ -142,7 +152,13 @@ class Place:
                         raise
                 return {}
         start = self.path.strip("/")
-        names = (path.strip("/").removeprefix(start).strip("/") for path in found)
+        names = [path.strip("/").removeprefix(start).strip("/") for path in found]
+        for name in names:
+            if name and not is_inside(name):  # The place itself is without a name.
+                raise ValueError(
+                    f"`{self.name}` must list the files that are in it. "
+                    f"Received: {self.name}={self.url!r}, which lists {name!r}"
+                )
         return dict(zip(names, found.values(), strict=True))
 
     def files_in(self, folder: str) -> list[str]:

@@ -7,7 +7,8 @@ import os
 def staging_dir() -> str:
     """The folder of all copies: `TFEFF_CACHE`, or `tfeff` in the user's cache folder.
 
-    What is in it may be deleted while no process of tfeff is at work.
+    Copies in it may be deleted while no process of tfeff is at work. It also holds what
+    could not be uploaded yet.
 
     Raises:
         ValueError: if the user has no home, and `TFEFF_CACHE` is not set.
@@ -26,5 +27,6 @@ def staging_dir() -> str:
 def staged(kind: str, url: str, *parts: str) -> str:
     """A path for a URL's copy, which ends in the URL's last name."""
     name = url.rstrip("/").rpartition("/")[2]
+    name = "folder" if name in (".", "..") else name
     digest = hashlib.sha256(url.rstrip("/").encode()).hexdigest()[:16]
     return os.path.join(staging_dir(), kind, digest, *parts, name)

@@ -183,7 +183,10 @@ def _archive(path):
 def _notes_in(archive):
     if _NOTES not in archive.namelist():
         return {}
-    return json.loads(archive.read(_NOTES))
+    notes = json.loads(archive.read(_NOTES))
+    if not isinstance(notes, dict):
+        raise ValueError(f"{_NOTES} must hold an object. It holds {notes!r:.80}")
+    return notes
 
 
 def _check_members(path, members):

@@ -22,7 +22,7 @@ from tfeff.utils.paths import check_new_path, check_utf8
 # What Keras raises of a whole file, or folder, with damaged content.
 DAMAGE = (
     *(AttributeError, KeyError, OSError, OverflowError),
-    *(RecursionError, TypeError, ValueError),
+    *(RuntimeError, TypeError, ValueError),
 )
 # Libraries' own errors have no number, and a damaged file may send its reader to before
 # its beginning.

@@ -315,7 +315,9 @@ class TestOpening:
             open_cache(cache.directory, other)
 
     @pytest.mark.parametrize("damage", ["missing", "truncated", "longer", "flipped"])
-    @pytest.mark.parametrize("name", ["shard-00002.tfrecord", "manifest.json"])
+    @pytest.mark.parametrize(
+        "name", ["shard-00002.tfrecord", "manifest.json", "lengths.npy"]
+    )
     def test_damage_is_noticed(self, cache, documents, tokenizer, damage, name):
         path = Path(cache.directory) / name
         data = bytearray(path.read_bytes())
@@ -336,6 +338,20 @@ class TestOpening:
         if damage != "flipped":  # sizes are always compared
             with pytest.raises(ValueError, match=name.replace(".", r"\.")):
                 open_cache(cache.directory, verify=False)
+
+    @pytest.mark.parametrize("content", ["nothing", "text", "archive", "floats"])
+    def test_lengths_that_are_none_are_named(self, cache, content):
+        path = Path(cache.directory) / "lengths.npy"
+        lengths = np.load(path)
+        with open(path, "wb") as file:
+            if content == "text":
+                file.write(b"lengths")
+            elif content == "archive":
+                np.savez(file, lengths)
+            elif content == "floats":
+                np.save(file, lengths.astype("float32"))
+        with pytest.raises(ValueError, match=r"lengths\.npy is damaged"):
+            open_cache(cache.directory, verify=False)
 
     @pytest.mark.parametrize("version", [1, 99])
     def test_another_format(self, cache, version):

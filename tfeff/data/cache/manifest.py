@@ -7,6 +7,8 @@ import json
 import os
 from typing import Any
 
+import numpy as np
+
 from tfeff.utils.digests import sha256
 from tfeff.utils.files import raise_unreadable
 
@@ -153,6 +155,32 @@ class Manifest:
             files.append((LENGTHS, None, self.lengths_sha256))
         with concurrent.futures.ThreadPoolExecutor() as pool:
             list(pool.map(check, *zip(*files)))
+        self.lengths(directory)
+
+    def lengths(self, directory: str) -> np.ndarray | None:
+        """The words of each record, mapped into memory; `None` before there were any.
+
+        Raises:
+            ValueError: if the file has other content.
+            OSError: if the system refuses to read it.
+        """
+        if self.lengths_sha256 is None:
+            return None
+        path = os.path.join(directory, LENGTHS)
+        number = sum(shard.num_records for shard in self.shards)
+        try:
+            found = np.load(path, mmap_mode="r", allow_pickle=False)
+        except Exception as error:  # A damaged header may say anything.
+            raise_unreadable(error, path)
+            raise ValueError(damaged(path, str(error))) from error
+        if (
+            not isinstance(found, np.memmap)
+            or found.shape != (number,)
+            or found.dtype != np.uint32
+            or found.offset + found.nbytes != os.path.getsize(path)
+        ):
+            raise ValueError(damaged(path, f"it has not {number} lengths in uint32"))
+        return found
 
 
 def damaged(path: str, reason: str) -> str:

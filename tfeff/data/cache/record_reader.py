@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import google_crc32c
 import numpy as np
 
-from tfeff.data.cache.manifest import LENGTHS, Manifest, damaged
+from tfeff.data.cache.manifest import Manifest, damaged
 
 _HEADER = struct.Struct("<QI")  # Of a TFRecord: the length, and its checksum.
 _FOOTER = struct.Struct("<I")  # The checksum of the record.
@@ -30,10 +30,7 @@ class RecordReader:
         self._directory = directory
         self._shards = manifest.shards
         self._starts = np.cumsum([0, *(s.num_records for s in manifest.shards)])
-        self._lengths = None
-        if manifest.lengths_sha256 is not None:
-            path = os.path.join(directory, LENGTHS)
-            self._lengths = np.load(path, mmap_mode="r")
+        self._lengths = manifest.lengths(directory)
         self._opened = functools.lru_cache(_OPEN_SHARDS)(self._open)
 
     def read(self, numbers: np.ndarray) -> list[bytes]:
