@@ -150,9 +150,10 @@ def test_each_module_can_be_the_first():
 
 
 def test_classes_take_the_place_of_their_stand_ins():
+    regressor, encoder = tfeff.tasks.Regressor, tfeff.encoders.Encoder
     objects = keras.saving.get_custom_objects()
-    assert objects["tfeff>Regressor"] is tfeff.tasks.Regressor
-    assert objects["tfeff>Encoder"] is tfeff.encoders.Encoder
+    assert objects["tfeff>Regressor"] is regressor
+    assert objects["tfeff>Encoder"] is encoder
 
 
 def test_after_each_import(tmp_path, monkeypatch):

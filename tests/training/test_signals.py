@@ -12,7 +12,7 @@ from tests.checks import two_replicas
 from tests.subjects.small_runs import Raises, Small, X, Y, contents, train
 from tfeff.training import Checkpoints, RunDirectory
 from tfeff.training.checkpoints import checkpoint_steps
-from tfeff.training.epochs import _restore_metrics
+from tfeff.training.epochs import _restore_metrics, metrics_state
 from tfeff.training.held_signals import HeldSignals
 
 
@@ -67,6 +67,8 @@ def test_metrics_of_other_numbers_of_replicas(state, strategy):
         model.evaluate(X[:2], Y[:2], verbose=0)
         _restore_metrics(model, state)
         assert float(model.metrics[0].result()) == 2
+        # Of twice as much the mean is 2, too.
+        assert [np.sum(parts) for parts in metrics_state(model)] == [6, 3]
 
 
 def test_a_second_signal_ends_at_once(tmp_path):

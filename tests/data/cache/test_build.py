@@ -19,7 +19,7 @@ from tests.checks.pages import REPOSITORY
 from tests.subjects.corpus import token_lists
 from tests.subjects.files import contents
 from tfeff.data import build_cache, open_cache, tokenizer_fingerprint
-from tfeff.data.cache import layout
+from tfeff.data.cache import layout, shards, tokenization
 
 
 @pytest.fixture
@@ -65,6 +65,26 @@ def test_every_token_once_and_no_document_crossed(
     assert cache.vocabulary_size == 120
     assert cache.tokenizer_hash == tokenizer_fingerprint(tokenizer)
     assert cache.directory == str(tmp_path / "c")
+
+
+@pytest.mark.parametrize("kind", ["sentencepiece", "wordpiece"])
+def test_rows_and_documents_in_several_blocks(
+    kind, documents, tokenizer, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(shards, "_ROWS_AT_ONCE", 3)
+    monkeypatch.setattr(tokenization, "_DOCUMENTS_IN_A_CALL", 2)
+    if kind == "wordpiece":
+        tokenizer = tfeff.data.train_tokenizer(documents, 160, kind=kind)
+    cache = build(documents, tokenizer, tmp_path / "c")
+    start, end = tokenizer.cls_token_id, tokenizer.sep_token_id
+    assert read_numbered(cache) == [
+        [number, start, *piece[1:-1], end]
+        for number, ids in enumerate(token_lists(tokenizer, documents))
+        for piece in cut(ids, 14)
+    ]
+    manifest = json.loads((tmp_path / "c" / "manifest.json").read_text())
+    texts = [ids for ids in token_lists(tokenizer, documents) if ids]
+    assert manifest["num_documents"] == len(texts) < len(documents)
 
 
 def test_across_documents_when_asked(documents, tokenizer, tmp_path):

@@ -31,7 +31,7 @@ from tfeff.data import (
     save_tokenizer,
     train_tokenizer,
 )
-from tfeff.data.finetuning import span_features
+from tfeff.data.finetuning import span_decoding, span_features
 from tfeff.data.finetuning.span_decoding import best_in_windows
 from tfeff.data.finetuning.span_features import token_span
 from tfeff.data.finetuning.windows import windows_of
@@ -359,10 +359,19 @@ def best_by_hand(features, starts, ends, longest):
     return [found[index] for index in range(len(features.questions))]
 
 
+def test_best_spans_of_many_windows(tokenizer, monkeypatch):
+    monkeypatch.setattr(span_decoding, "_WINDOWS_AT_ONCE", 2)
+    check_best_spans(tokenizer, 1, 4, 2, False)
+
+
 @pytest.mark.slow
 @settings(max_examples=30)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(1, 5), st.booleans())
 def test_best_spans_against_trying_all(tokenizer, seed, longest, stride, ties):
+    check_best_spans(tokenizer, seed, longest, stride, ties)
+
+
+def check_best_spans(tokenizer, seed, longest, stride, ties):
     generator = np.random.default_rng(seed)
     passages = ["the  time\u2009is ☃ now", "but  not", "a ½ of it or more, so be it"]
     questions = [Question(str(i), "who", p) for i, p in enumerate(passages)]
