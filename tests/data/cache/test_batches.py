@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import tensorflow as tf
+from keras_hub.tokenizers import BertTokenizer
 
 from tests.checks import two_replicas
 from tests.checks.masking import check_rule
@@ -122,6 +123,18 @@ def test_batches_follow_the_rule(cache, sequences, rate):
         max_masks,
         rate,
     )
+
+
+@pytest.mark.parametrize("examples", [MASKED, SentencePairs("order")], ids=type)
+def test_padding_is_the_tokenizers(examples, documents, tmp_path):
+    words = sorted({word for text in documents for word in text.lower().split()})
+    special = ["[UNK]", "[CLS]", "[SEP]", "[MASK]", "[PAD]"]
+    tokenizer = BertTokenizer([*words, *special], lowercase=True)
+    path = tmp_path / "cache"
+    batches = take(build_cache(documents, tokenizer, path, 33).batches(examples, B), 2)
+    ids, visible = rows(batches, "token_ids"), rows(batches, "padding_mask")
+    assert tokenizer.pad_token_id == len(words) + 4 and (visible == 0).any()
+    assert set(ids[visible == 0]) == {tokenizer.pad_token_id}
 
 
 def test_shapes_are_static(cache):

@@ -92,6 +92,14 @@ def test_long_sentences_overlap_and_words_count_once(words, length):
         assert row.tolist() == right.tolist()
 
 
+def test_of_two_equal_contexts_the_earlier_counts():
+    features = make([["a"] * 9], length=8)
+    # Rows of tokens 0 to 5 and 3 to 8: token 4 has one token behind it in the first, and
+    # one before it in the second.
+    assert features.rows_of_words.tolist() == [0] * 5 + [1] * 4
+    assert features.positions_of_words.tolist() == [1, 2, 3, 4, 5, 3, 4, 5, 6]
+
+
 @pytest.mark.slow
 def test_long_sentences_are_counted():
     for length, count in ((5, 2), (7, 1), (12, 0)):
