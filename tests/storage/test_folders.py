@@ -15,6 +15,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from tests.subjects.stores import make_store
 from tfeff import storage
 from tfeff.storage import place
+from tfeff.storage.local import local_run
 from tfeff.storage.manifest import NAME, UNFINISHED
 from tfeff.storage.staging import staged
 
@@ -495,3 +496,21 @@ def test_a_server_writes_nothing_outside_its_copy(name, tmp_path, monkeypatch):
 def test_a_copy_has_a_name_of_its_own(tmp_path, monkeypatch):
     monkeypatch.setenv("TFEFF_CACHE", str(tmp_path))
     assert os.path.basename(staged("fetched", "https://host/..")) == "folder"
+
+
+def test_of_a_run_comes_what_models_are_made_of(store, tmp_path):
+    own = ["config.json", "preset/config.json", "preset/model.weights.h5"]
+    steps = [f"checkpoints/step-{step:08d}.keras" for step in (2, 4)]
+    others = ["cells/a/model.keras", "export/1/x", "predictions/test/x", "cache/x"]
+    run = write(tmp_path / "run", dict.fromkeys([*own, *steps, *others], "x"))
+    storage.publish(run, URL)
+    copy = local_run("path", URL)
+    assert sorted(read(copy)) == own
+    assert sorted(read(local_run("path", URL, 2))) == sorted([*own, steps[0]])
+    assert local_run("path", URL, newest=True) == copy
+    assert sorted(read(copy)) == sorted([*own, *steps])
+    # Of a run that is not finished, the newest checkpoint is what there is.
+    os.remove(run / "preset" / "config.json")
+    storage.publish(run, f"{URL}/unfinished")
+    copy = local_run("path", f"{URL}/unfinished")
+    assert steps[1] in read(copy) and steps[0] not in read(copy)

@@ -73,15 +73,19 @@ def _own_path(name, value):
     return None if local is None or is_uploaded(name, value) else local
 
 
-def local_run(name: str, run_dir: str, step: int | None = None) -> str:
+def local_run(
+    name: str, run_dir: str, step: int | None = None, newest: bool = False
+) -> str:
     """The path of a run or preset, or a copy of those files that models are made of.
 
     Args:
         name: the argument, for errors.
         run_dir: the run.
-        step: the step whose checkpoint is read; `None` for the newest.
+        step: the step whose checkpoint is read; `None` for another one, or none.
+        newest: whether the newest checkpoint is read where `step` is `None`. One that
+            is not, is fetched with runs that have no preset yet.
     """
-    select = functools.partial(_of_model, step)
+    select = functools.partial(_of_model, step, newest)
     return local_path(name, run_dir, whole=True, select=select)
 
 
@@ -91,15 +95,19 @@ def local_of(url: str) -> str | None:
     return path if scheme.lower() in ("file", "local") else None
 
 
-def _of_model(step: int | None, names: Iterable[str]) -> list[str]:
+def _of_model(step: int | None, newest: bool, names: Iterable[str]) -> list[str]:
     """Of a run, the files that models are loaded from; of a preset, all."""
     names = list(names)
+    has_preset = "preset/config.json" in names
     checkpoints = sorted(x for x in names if x.startswith("checkpoints/"))
-    if not checkpoints and "preset/config.json" not in names:
+    if not checkpoints and not has_preset:
         return names
-    wanted = checkpoints[-1:]
+    wanted = checkpoints[-1:] if newest or not has_preset else []
     if step is not None:
         wanted = [x for x in checkpoints if x == f"checkpoints/step-{step:08d}.keras"]
         wanted = wanted or checkpoints  # Those that there are are named.
-    others = ("cache/", "checkpoints/", "export/", "plots/", "tensorboard/")
+    others = (
+        *("cache/", "cells/", "checkpoints/", "export/", "plots/"),
+        *("predictions/", "tensorboard/"),
+    )
     return [*wanted, *(x for x in names if not x.startswith(others))]

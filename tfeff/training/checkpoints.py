@@ -240,7 +240,9 @@ def run_checkpoint(run_dir: str, step: int | None = None) -> tuple[str, int]:
         ValueError: if the run has no checkpoint of this step; it names those that
             there are.
     """
-    folder = os.path.join(local_run("run_dir", run_dir, step), "checkpoints")
+    folder = os.path.join(
+        local_run("run_dir", run_dir, step, newest=True), "checkpoints"
+    )
     steps = checkpoint_steps(folder)
     if not steps or step not in (None, *steps):
         kept = f"those of steps {', '.join(map(str, steps))}" if steps else "none"

@@ -94,7 +94,7 @@ def test_long_sentences_overlap_and_words_count_once(words, length):
 
 def test_of_two_equal_contexts_the_earlier_counts():
     features = make([["a"] * 9], length=8)
-    # Rows of tokens 0 to 5 and 3 to 8: token 4 has one token behind it in the first, and
+    # Of tokens 0 to 5 and of 3 to 8: token 4 has one behind it in the first row, and
     # one before it in the second.
     assert features.rows_of_words.tolist() == [0] * 5 + [1] * 4
     assert features.positions_of_words.tolist() == [1, 2, 3, 4, 5, 3, 4, 5, 6]
