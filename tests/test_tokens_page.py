@@ -46,9 +46,9 @@ def test_commands_of_the_page(tmp_path, monkeypatch, capsys):
         for name in names:
             text = "\n".join([SENTENCE[folder]] * 12)
             (tmp_path / "ner" / folder / name).write_text(text)
-    tokenizer = tfeff.data.train_tokenizer(["Ada saw it is"] * 9, 14)
+    tokenizer = tfeff.data.train_tokenizer(["Ada saw it is"] * 9, 13)
     encoder = tfeff.encoders.build(
-        "bert_tiny", vocabulary_size=14, hidden_dim=8, max_sequence_length=8
+        "bert_tiny", vocabulary_size=13, hidden_dim=8, max_sequence_length=8
     )
     tfeff.tasks.save_pretrained(encoder, tokenizer, "runs/pretrain/preset")
     *finetuning, report = commands()

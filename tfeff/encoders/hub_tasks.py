@@ -157,9 +157,9 @@ class EncoderTextClassifier(_TextClassifier):
     import tfeff
 
     films = ["great fun", "far too long"]
-    tokenizer = tfeff.data.train_tokenizer(films * 9, vocabulary_size=18)
+    tokenizer = tfeff.data.train_tokenizer(films * 9, vocabulary_size=17)
     encoder = tfeff.encoders.build(
-        "bert_tiny", vocabulary_size=18, num_layers=1, max_sequence_length=16
+        "bert_tiny", vocabulary_size=17, num_layers=1, max_sequence_length=16
     )
     tfeff.tasks.save_pretrained(encoder, tokenizer, "preset")
 

@@ -61,6 +61,7 @@ class Callbacks:
         config: Mapping,
         is_chief: bool = True,
         id_file: str | None = None,
+        name: str | None = None,
     ) -> Iterator[list[keras.callbacks.Callback]]:
         """The callbacks of one training.
 
@@ -73,13 +74,14 @@ class Callbacks:
             is_chief: whether this process writes the folder.
             id_file: where the identifier for Weights & Biases is kept; `None` means
                 in the folder.
+            name: the name for Weights & Biases; `None` means the folder's.
         """
         id_file = id_file or os.path.join(folder, _WANDB_ID)
         of_wandb = [
             make.func.__module__.partition(".")[0] == "wandb" for make in self._made
         ]
         uses_wandb = any(of_wandb) and is_chief
-        of_folder = _wandb_run(folder, config, id_file) if uses_wandb else None
+        of_folder = _wandb_run(name or folder, config, id_file) if uses_wandb else None
         with of_folder or contextlib.nullcontext():
             made = [
                 make() for make, of in zip(self._made, of_wandb) if is_chief or not of
@@ -193,7 +195,7 @@ def _check_sets_no_rate(cls, given):
 
 
 @contextlib.contextmanager
-def _wandb_run(folder, config, id_file):
+def _wandb_run(name, config, id_file):
     """A run of Weights & Biases, which all starts of a training share."""
     import wandb
 
@@ -201,7 +203,7 @@ def _wandb_run(folder, config, id_file):
         yield
         return
     with wandb.init(
-        name=os.environ.get("WANDB_NAME", folder),
+        name=os.environ.get("WANDB_NAME", name),
         config=dict(config),
         id=os.environ.get("WANDB_RUN_ID") or _wandb_id(id_file),
         # Without a connection there is nothing to go on with.

@@ -115,7 +115,9 @@ def _distill_in_general(settings, strategy, callbacks):
             valid.batches, examples, settings.batch_size, shuffle=False, repeat=False
         )
         with (
-            callbacks.of_training(run.directory, settings.config()) as own,
+            callbacks.of_training(
+                run.directory, settings.config(), name=run.url
+            ) as own,
             strategy.scope(),
             tfeff.data.damage_named(train, valid),
         ):

@@ -44,7 +44,6 @@ from tfeff.recipes.task_dataset import find_dataset, task_class
 from tfeff.recipes.task_scores import print_undefined, task_scores
 from tfeff.recipes.tuning import print_best
 from tfeff.tasks.encoder_limits import check_length, fitting
-from tfeff.utils.files import remove_folder
 from tfeff.utils.naming import named_as
 
 _KINDS = (tfeff.data.TextExamples, tfeff.data.ChoiceExamples, tfeff.data.SpanExamples)
@@ -71,7 +70,8 @@ def distill_on_a_task(
             if settings.plots:
                 _draw_finished(run, dataset, dev, settings)
             return finish(run)
-        _remove_unfinished(run)
+        with contextlib.suppress(FileNotFoundError):  # Of a start that was killed.
+            os.remove(run.path("dev_metrics.csv"))
         with strategy.scope():
             layers, predictions, tokenizer = _make_models(settings, dataset)
         teacher, student = predictions.teacher, predictions.student
@@ -100,7 +100,9 @@ def distill_on_a_task(
             settings.patience,
         )
         with (
-            callbacks.of_training(run.directory, settings.config()) as own,
+            callbacks.of_training(
+                run.directory, settings.config(), name=run.url
+            ) as own,
             strategy.scope(),
         ):
             if layers is not None:
@@ -187,14 +189,6 @@ class _Part:
             "max_answer_tokens": longest,
             "no_answer_threshold": threshold,
         }
-
-
-def _remove_unfinished(run):
-    """Removes what a start that was killed has left."""
-    for name in ("preset", "export"):
-        remove_folder(run.path(name))
-    with contextlib.suppress(FileNotFoundError):
-        os.remove(run.path("dev_metrics.csv"))
 
 
 def _draw_finished(run, dataset, dev, settings):
@@ -396,8 +390,8 @@ def _fit_layers(model, batches, settings, callbacks):
     rate, steps = settings.learning_rate, settings.steps
     history = _fit(model, batches, settings, rate, steps, callbacks)
     check_finite(model)
-    when = "before" if model.stop_training else "after"
-    print(f"layers {when} {steps:,} steps: {metrics_line(history)}")
+    done = int(model.optimizer.iterations.numpy()) if model.stop_training else steps
+    print(f"layers after {done:,} of {steps:,} steps: {metrics_line(history)}")
 
 
 def _fit(

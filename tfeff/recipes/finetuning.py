@@ -89,9 +89,9 @@ def finetune(
     for split in ("train", "dev"):
         with open(f"glue/SST-2/{split}.tsv", "w") as file:
             file.write("\\n".join(["sentence\\tlabel", *films]))
-    tokenizer = tfeff.data.train_tokenizer(films * 9, vocabulary_size=20)
+    tokenizer = tfeff.data.train_tokenizer(films * 9, vocabulary_size=18)
     encoder = tfeff.encoders.build(
-        "bert_tiny", vocabulary_size=20, num_layers=1, max_sequence_length=16
+        "bert_tiny", vocabulary_size=18, num_layers=1, max_sequence_length=16
     )
     tfeff.tasks.save_pretrained(encoder, tokenizer, "preset")
 

@@ -210,7 +210,7 @@ def run_pretraining(
             check_targets(settings, valid_batches(settings, valid, tokenizer)())
         with (
             own_callbacks.of_training(
-                run.directory, settings.config(), run.is_chief
+                run.directory, settings.config(), run.is_chief, name=run.url
             ) as own,
             strategy.scope(),
             tfeff.data.damage_named(train, valid),

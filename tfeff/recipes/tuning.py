@@ -185,6 +185,7 @@ class Tuning:
                 {**settings.config(), **cell},
                 # The folder is made anew where a killed training begins again.
                 id_file=f"{folder}.wandb_id.txt",
+                name=os.path.join(settings.run_dir, "cells", os.path.basename(folder)),
             ) as own,
             self.strategy.scope(),
         ):
