@@ -214,3 +214,20 @@ def test_names_what_cannot_be_registered(registry):
         PartitionOfUnityMask(2, partition={"name": "tents", "height": 2})
     with pytest.raises(ValueError, match="Received: num_parts"):
         PartitionOfUnityMask(2, partition={"name": "tents", "num_parts": 3})
+
+
+def test_long_arguments_are_told_apart(registry):
+    """NumPy shows only the ends of an array of more than a thousand."""
+
+    def scaled(relative_positions, table):
+        right = keras.ops.sigmoid(relative_positions) * float(table[1000])
+        return keras.ops.stack([right, 1.0 - keras.ops.sigmoid(relative_positions)])
+
+    register_partition("scaled", scaled)
+    table = np.ones(2000)
+    partition = {"name": "scaled", "table": table}
+    PartitionOfUnityMask(num_parts=2, partition=partition)
+    table = table.copy()
+    table[1000] = 2.0
+    with pytest.raises(ValueError, match="scaled"):
+        PartitionOfUnityMask(num_parts=2, partition={"name": "scaled", "table": table})

@@ -514,3 +514,38 @@ def test_of_a_run_comes_what_models_are_made_of(store, tmp_path):
     storage.publish(run, f"{URL}/unfinished")
     copy = local_run("path", f"{URL}/unfinished")
     assert steps[1] in read(copy) and steps[0] not in read(copy)
+
+
+def test_two_publishers_at_once_are_told(tmp_path, monkeypatch):
+    ours = write(tmp_path / "ours", {"a.txt": "one"})
+    others = write(tmp_path / "others", {"a.txt": "other"})
+    url, put = "memory://contested/folder", place.Place.put
+
+    def late(self, path, name):
+        monkeypatch.setattr(place.Place, "put", put)
+        storage.publish(others, url)  # In the meantime.
+        put(self, path, name)
+
+    monkeypatch.setattr(place.Place, "put", late)
+    with pytest.raises(ValueError, match="`url` must be written by one process at a t"):
+        storage.publish(ours, url)
+
+
+def test_a_folder_that_changes_while_it_is_read_is_told(tmp_path, monkeypatch):
+    monkeypatch.setenv("TFEFF_CACHE", str(tmp_path))
+    files = MemoryFileSystem()
+    for name in ("a.txt", "b.txt"):
+        files.pipe(f"/changing/folder/{name}", b"old")
+    get = place.Place.get
+
+    def changed(self, name, path):
+        get(self, name, path)
+        files.rm_file(f"/changing/folder/{name}")
+        files.pipe(f"/changing/folder/{name}", b"new")
+
+    monkeypatch.setattr(place.Place, "get", changed)
+    with pytest.raises(OSError, match="changed while it was read: it has other files"):
+        storage.fetch("memory://changing/folder")
+    monkeypatch.setattr(place.Place, "get", get)
+    found = pathlib.Path(storage.fetch("memory://changing/folder"))
+    assert {path.read_text() for path in found.iterdir()} == {"new"}

@@ -714,3 +714,31 @@ def test_a_process_that_ends_publishes_what_it_leaves(tmp_path):
     assert "Traceback" not in ended.stderr
     found = pathlib.Path(storage.fetch(url), "note.txt")
     assert found.read_text() == "the last words"
+
+
+def test_an_interrupted_end_uploads_and_gives_back(store, monkeypatch):
+    run = changed_run()
+    run.users = 1
+    interruptions, join = [KeyboardInterrupt], run._thread.join
+
+    def interrupted():
+        if interruptions:
+            raise interruptions.pop()
+        join()
+
+    monkeypatch.setattr(run._thread, "join", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run.close()
+    assert pathlib.Path(storage.fetch(f"{URL}/note")).read_text() == "two"
+    # The lease is free: another start needs not wait.
+    Lease(Place("directory", URL), run.folder).release()
+
+
+def test_a_forked_process_gives_nothing_back(store, monkeypatch):
+    run = changed_run()
+    monkeypatch.setattr(run, "_process", os.getpid() + 1)
+    run._close()
+    assert pathlib.Path(storage.fetch(f"{URL}/note")).read_text() == "one"
+    run._lease.check()
+    monkeypatch.undo()
+    run._lease.release()

@@ -1,5 +1,6 @@
 """Checkpoints that a thread writes: of one moment, waited for, and no error lost."""
 
+import concurrent.futures
 import os
 import signal
 import subprocess
@@ -19,6 +20,7 @@ from tfeff.training import (
     load_checkpoint,
     save_checkpoint,
 )
+from tfeff.training.background import Background
 from tfeff.training.checkpoints import load_notes
 
 
@@ -360,3 +362,26 @@ def test_a_callback_with_a_first_step_serves_a_second_fit(model, tmp_path):
     assert "step-00000002.keras" in os.listdir(tmp_path)
     with pytest.raises(ValueError, match="step 2, for a training .* at step 0"):
         model.fit(*data, 4, verbose=0, callbacks=[callback])
+
+
+def test_an_interrupted_wait_ends_with_the_work(monkeypatch):
+    background, ended = Background(), []
+    background.start(lambda: ended.append(1 / len(ended) if ended else 1))
+    wait, interruptions = concurrent.futures.wait, [KeyboardInterrupt]
+
+    def interrupted(work):
+        if interruptions:
+            raise interruptions.pop()
+        return wait(work)
+
+    monkeypatch.setattr(concurrent.futures, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        background.wait()
+    assert ended == [1]
+    background.wait()
+    # Its error is told with the interruption.
+    background.start(lambda: 1 / 0)
+    interruptions.append(KeyboardInterrupt)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        background.wait()
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)

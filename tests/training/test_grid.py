@@ -247,3 +247,17 @@ def test_there_is_no_summary_before_a_run(tmp_path):
 def test_an_axis_is_a_list_of_values(tmp_path, values):
     with pytest.raises(TypeError, match=f"`rate` must be a list.*rate={values!r}"):
         Grid(tmp_path, {"rate": values}, [0], "score")
+
+
+def test_a_grid_runs_once_at_a_time(tmp_path):
+    """Also in one process, whose threads have the lock together."""
+    grid = Grid(tmp_path, AXES, [0], "score")
+
+    def cell(folder, **setting):
+        with pytest.raises(ValueError, match="`directory` must not be of a grid that"):
+            Grid(tmp_path, AXES, [0], "score").run(cell)
+        assert os.path.isdir(folder)
+        return {"score": 1.0}
+
+    assert grid.run(cell)
+    assert grid.run(cell)

@@ -472,3 +472,20 @@ def test_no_room_for_the_partial_folder_names_the_path(step, tmp_path, monkeypat
         files.write_text(tmp_path / "output", "text")
     assert found.value.errno == errno.EDQUOT
     assert not os.listdir(tmp_path)
+
+
+def test_the_lock_of_a_folder_goes_last(tmp_path, monkeypatch):
+    """A kill between the two would leave a folder that counts as somebody else's."""
+    left, rmtree = [], files.shutil.rmtree
+
+    def removed(path, **options):
+        if os.path.dirname(path) == str(tmp_path):
+            left.append(os.listdir(path))
+        rmtree(path, **options)
+
+    monkeypatch.setattr(files.shutil, "rmtree", removed)
+    with files.temporary_folder(str(tmp_path)) as folder:
+        os.makedirs(os.path.join(folder, "below"))
+        Path(folder, "below", "file").touch()
+        Path(folder, "file").touch()
+    assert left == [[".lock"]] and os.listdir(tmp_path) == []

@@ -27,8 +27,10 @@ def masked_heads(encoder: keras.Model, masks: Sequence) -> Iterator[None]:
     off. The encoder may be called alone or in a model, but not by the model's `fit`,
     `evaluate` or `predict`, nor by a `tf.function` that is used elsewhere, too: these
     run what they compiled before, without the masks, and what they compile here keeps
-    the masks afterwards. To switch heads off for good, in training too, make the
-    encoder with `disabled_heads` (`tfeff.encoders.disable_heads`).
+    the masks afterwards. Only this thread has the masks: replicas of
+    `tf.distribute.Strategy.run` are called in others. To switch heads off for good, in
+    training too, make the encoder with `disabled_heads`
+    (`tfeff.encoders.disable_heads`).
 
     Args:
         encoder: a `tfeff.encoders.Encoder`.

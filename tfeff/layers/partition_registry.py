@@ -157,7 +157,7 @@ class RegisteredPartition:
             "dtype": self._dtype,
         }
         # All layers of a stack have the same partition: it is checked once.
-        key = self._made, json.dumps(self._given, sort_keys=True, default=repr)
+        key = self._made, json.dumps(self._given, sort_keys=True, default=_as_key)
         if key not in _CHECKED:
             with eagerly():
                 _CHECKED[key] = self._checked()
@@ -247,6 +247,14 @@ class RegisteredPartition:
 
 # The outer parts of the partitions that were checked.
 _CHECKED: dict[tuple, Any] = {}
+
+
+def _as_key(value):
+    """What tells values apart that JSON does not have: arrays by all of theirs."""
+    if not hasattr(value, "__array__"):
+        return repr(value)
+    array = np.asarray(value)
+    return [str(array.dtype), array.shape, array.tolist()]
 
 
 def _check_arguments(functions, spec, name, arguments):

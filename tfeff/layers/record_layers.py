@@ -86,8 +86,9 @@ def record_layers(
     """Records hidden states and attention maps of one encoder call.
 
     The encoder may be called alone or in a model, but not by the model's `fit`,
-    `evaluate` or `predict`, which run what is compiled once. `memory_efficient` has no
-    effect meanwhile.
+    `evaluate` or `predict`, which run what is compiled once, and in this thread:
+    replicas of `tf.distribute.Strategy.run` are called in others. `memory_efficient`
+    has no effect meanwhile.
 
     Args:
         attention: `"probabilities"`, the normalised scores without dropout;

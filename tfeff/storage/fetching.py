@@ -18,7 +18,7 @@ from tfeff.storage.manifest import (
 from tfeff.storage.place import Place
 from tfeff.storage.staging import staged, staging_dir
 from tfeff.storage.threads import in_threads
-from tfeff.utils.files import atomic_file, temporary_folder
+from tfeff.utils.files import atomic_file, remove_folder, temporary_folder
 
 _ATTEMPTS = 5
 # Stands for the size that some web servers do not tell: the file is fetched each time.
@@ -146,8 +146,11 @@ class Changed(Exception):
     """A file is missing or not as the manifest has it."""
 
 
-def fill(place: Place, files: Mapping[str, File], folder: str) -> None:
+def fill(place: Place, files: Mapping[str, File], folder: str) -> bool:
     """Downloads those files that a local folder does not have, each atomically.
+
+    Returns:
+        Whether there were any.
 
     Raises:
         Changed: if a file is missing there, or has another size or digest.
@@ -169,7 +172,8 @@ def fill(place: Place, files: Mapping[str, File], folder: str) -> None:
                 )
 
     os.makedirs(folder, exist_ok=True)
-    in_threads(download, missing)
+    in_threads(download, missing, place.threads)
+    return bool(missing)
 
 
 def fill_whole(place: Place, files: Mapping[str, File], folder: str) -> None:
@@ -222,18 +226,27 @@ def _fetch_foreign(place, whole, select):
             "tfeff.storage.publish(folder, url) uploads a local folder with one"
         )
     files = {name: File(_size(info), "", name) for name, info in found.items()}
-    told = {n: [str(i[k]) for k in _VERSION if k in i] for n, i in found.items()}
-    version = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    version = _version(found)
     copy = staged("fetched", place.url, version[:16])
     try:
         if "" in files:  # It is a file itself.
             folder, last = os.path.split(copy)
             fill(place, {last: File(files[""].size, "", "")}, folder)
-        else:
+        elif (
             fill(place, _selected(files, select, ""), copy)
+            and _version(place.files()) != version
+        ):
+            remove_folder(copy)
+            raise Changed("it has other files now")
     except Changed as error:
         raise OSError(f"{place.url} changed while it was read: {error}") from error
     return copy
+
+
+def _version(found):
+    """What tells files apart from those that replace them, by what fsspec tells."""
+    told = {n: [str(i[k]) for k in _VERSION if k in i] for n, i in found.items()}
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
 def _size(info):

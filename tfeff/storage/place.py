@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import fsspec
 
+from tfeff.storage.threads import THREADS
 from tfeff.utils.checks import near_miss
 
 # Schemes whose first name is a bucket, which is there or not and is never made here.
@@ -17,6 +18,8 @@ _FLAT = {"gcs", "gs", "oss", "s3", "s3a"}
 # Those whose writing can be cut off within a file, and whose renaming replaces one at
 # once: that of hdfs:// deletes the file first, when another process sees none.
 _RENAMES = {"file", "local"}
+# Those whose library has one connection, which threads cannot share.
+_ONE_CONNECTION = {"ftp", "sftp", "smb", "ssh"}
 # The extra of tfeff, or the package, that brings a scheme.
 _INSTALL = {
     "s3": "'tfeff[s3]'",
@@ -61,6 +64,11 @@ class Place:
             raise ValueError(
                 f"`{name}` must name a file or folder in it. Received: {name}={url!r}"
             )
+
+    @property
+    def threads(self) -> int:
+        """How many files may be moved at the same time."""
+        return 1 if self.scheme in _ONE_CONNECTION else THREADS
 
     @property
     def parent(self) -> "Place | None":

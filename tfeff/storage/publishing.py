@@ -188,6 +188,9 @@ def upload(
 
     Returns:
         The manifest that was written.
+
+    Raises:
+        ValueError: if another process uploads to the place at the same time.
     """
     kept = set() if old is None else {file.at for file in old.files.values()}
     files = {
@@ -203,7 +206,8 @@ def upload(
     left = clear_unfinished(place, kept, new)
     # By their objects, with those that are not needed any more when the new ones are.
     both = [*({} if old is None else old.files).values(), *files.values()]
-    place.write(UNFINISHED, Manifest({file.at: file for file in both}).to_bytes())
+    mark = Manifest({file.at: file for file in both}).to_bytes()
+    place.write(UNFINISHED, mark)
 
     def put(name):
         file = files[name]
@@ -213,9 +217,18 @@ def upload(
 
     # A server that polls a folder of SavedModels loads one once it has its program.
     last = [name for name in files if os.path.basename(name) == "saved_model.pb"]
-    in_threads(put, [name for name in files if name not in last])
-    in_threads(put, last)
+    in_threads(put, [name for name in files if name not in last], place.threads)
+    in_threads(put, last, place.threads)
     announce(new)
+    # Another process that uploads other files has put its own mark, or taken this one.
+    if place.read(UNFINISHED) != mark or (
+        old is None and (place.read(NAME) or new.to_bytes()) != new.to_bytes()
+    ):
+        raise ValueError(
+            f"`{place.name}` must be written by one process at a time. Received: "
+            f"{place.name}={place.url!r}, where another one writes, too: what is there "
+            "may be damaged. Choose another URL"
+        )
     place.write(NAME, new.to_bytes())
     for at in kept - {file.at for file in files.values()}:
         place.remove(at)

@@ -83,6 +83,7 @@ class RemoteRun:
         self._seen: object = None
         self._at_work = threading.Lock()
         self._closed = threading.Event()
+        self._process = os.getpid()
         self.users = 0
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
@@ -145,13 +146,18 @@ class RemoteRun:
             self._close()
 
     def _close(self):
+        if os.getpid() != self._process:
+            return  # It is its parent's, from which this process was forked.
         self._closed.set()
-        atexit.unregister(self._close)
-        self._thread.join()
         try:
-            self.publish()
+            try:
+                self._thread.join()
+            finally:  # Also when the wait for the upload at hand was interrupted.
+                self._thread.join()
+                self.publish()
         finally:
             self._lease.release()
+            atexit.unregister(self._close)
 
     def _fetch(self) -> Manifest | None:
         """Makes the local copy that of the remote run; returns its manifest."""

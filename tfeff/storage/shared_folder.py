@@ -65,7 +65,8 @@ class SharedFolder:
                 with contextlib.suppress(FileNotFoundError):
                     os.remove(os.path.join(self.path, file))
             return
-        in_threads(Place(self.name, self.path).remove, files)
+        place = Place(self.name, self.path)
+        in_threads(place.remove, files, place.threads)
 
 
 @contextlib.contextmanager

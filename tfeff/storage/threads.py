@@ -10,7 +10,9 @@ THREADS = 8
 T = TypeVar("T")
 
 
-def in_threads(function: Callable[[T], None], items: Iterable[T]) -> None:
+def in_threads(
+    function: Callable[[T], None], items: Iterable[T], threads: int = THREADS
+) -> None:
     """Calls a function with each item; raises the error of the first that fails.
 
     All others are called before that, so that another attempt has the failed ones
@@ -19,11 +21,11 @@ def in_threads(function: Callable[[T], None], items: Iterable[T]) -> None:
     When a process ends Python starts no threads any more. What is called then, to
     publish what a process leaves, comes one after the other.
     """
-    if not threading.main_thread().is_alive():
+    if threads == 1 or not threading.main_thread().is_alive():
         for item in items:
             function(item)
         return
-    pool = ThreadPoolExecutor(THREADS)
+    pool = ThreadPoolExecutor(threads)
     try:
         calls = [pool.submit(function, item) for item in items]
         errors = [call.exception() for call in calls]

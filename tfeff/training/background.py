@@ -35,7 +35,18 @@ class Background:
             self.wait()
 
     def wait(self) -> None:
-        """Waits for the end of the work, and raises its error."""
-        work, self._work = self._work, None
-        if work is not None:
-            work.result()
+        """Waits for the end of the work, and raises its error.
+
+        An interruption is raised when the work has ended, too: until then nothing else
+        may be done with what it writes. Only a second one leaves it at work.
+        """
+        if (work := self._work) is None:
+            return
+        try:
+            concurrent.futures.wait([work])
+        except BaseException as interruption:
+            concurrent.futures.wait([work])
+            self._work = None
+            raise interruption from work.exception()
+        self._work = None
+        work.result()

@@ -186,6 +186,11 @@ class Grid:
             if not all(os.path.exists(os.path.join(x, METRICS)) for x in folders):
                 lock = run_lock.lock_directory(self.directory)
                 stack.callback(lock.close)
+                if lock.users > 1:  # Another thread has it.
+                    raise ValueError(
+                        "`directory` must not be of a grid that is running. Received: "
+                        f"directory={self.directory!r}, which this process runs"
+                    )
             elif run_lock.read(self.directory) is not None:
                 # A process that was killed after the last cell left it.
                 with contextlib.suppress(ValueError):

@@ -190,7 +190,7 @@ def temporary_folder(parent: str) -> Iterator[str]:
     try:
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove_locked(folder)
         os.close(lock)
 
 
@@ -438,8 +438,22 @@ def _remove_dead(parent, names):
             if lock is None:
                 os.rmdir(folder)  # If it is empty: killed before it had a lock.
                 continue
-            shutil.rmtree(folder, ignore_errors=True)
+            _remove_locked(folder)
             os.close(lock)
+
+
+def _remove_locked(folder):
+    """Removes a folder, its lock last: without one it would count as another's."""
+    with contextlib.suppress(OSError):
+        for entry in list(os.scandir(folder)):
+            if entry.name == _LOCK:
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path, ignore_errors=True)
+            else:
+                with contextlib.suppress(OSError):
+                    os.remove(entry.path)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _sync_below(path):
