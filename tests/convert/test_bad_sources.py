@@ -222,8 +222,10 @@ def test_of_several_files_the_one_that_hugging_face_loads(tmp_path):
     assert [array.shape for array in found] == [array.shape for array in expected]
     assert not any(array.any() for array in found)
     (source / "adapter_config.json").write_text("{}")
-    with pytest.raises(ValueError, match=r"an adapter \(adapter_config.json\)"):
-        load(source)
+    for _ in range(2):  # A folder of the adapter alone has no other configuration.
+        with pytest.raises(ValueError, match=r"an adapter \(adapter_config.json\)"):
+            load(source)
+        (source / "config.json").unlink(missing_ok=True)
 
 
 @pytest.mark.slow
@@ -285,6 +287,37 @@ def test_pickles_are_refused_unread(file, tmp_path):
     with pytest.raises(ValueError, match="model_type='deberta-v2'.*not support") as no:
         load(source)
     assert "safe_serialization" not in str(no.value)
+
+
+def test_pickles_with_modules_are_saved_by_their_library(tmp_path):
+    source = copied("bert", tmp_path)
+    (source / "model.safetensors").rename(source / "pytorch_model.bin")
+    (source / "modules.json").write_text("[]")
+    with pytest.raises(ValueError, match=r"SentenceTransformer\(source\).save_pretr"):
+        load(source)
+
+
+def test_what_was_downloaded_may_not_be_all(monkeypatch):
+    hub(monkeypatch, lambda name, allow_patterns: str(GOLDENS / name))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.warns(UserWarning, match="of bert those files are read that were down"):
+        load("hf://bert")
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["https://huggingface.co/someone/some-bert", "https://hf.co/someone/some-bert/"],
+)
+def test_the_address_of_a_page_is_a_name(address, monkeypatch):
+    asked = []
+
+    def download(name, allow_patterns):
+        asked.append(name)
+        return str(GOLDENS / "bert")
+
+    hub(monkeypatch, download)
+    load(address)
+    assert asked == ["someone/some-bert"]
 
 
 def test_names_of_a_model_around_it(tmp_path):

@@ -185,9 +185,7 @@ def test_texts_of_xlnet_are_others(tmp_path):
 def test_a_prompt_is_told(tmp_path):
     source = source_of(tmp_path)
     path = source / "config_sentence_transformers.json"
-    prompts = {"prompts": {"query": "query: "}, "default_prompt_name": None}
-    path.write_text(json.dumps(prompts))
-    tfeff.convert.load_task(source)
+    prompts = {"prompts": {"query": "query: "}}
     path.write_text(json.dumps(prompts | {"default_prompt_name": "query"}))
     with pytest.warns(UserWarning, match="default_prompt_name='query'.*begin the text"):
         tfeff.convert.load_task(source)
@@ -224,3 +222,37 @@ def test_damaged_modules(tmp_path):
     with pytest.raises(ValueError, match="must give the path and the type"):
         tfeff.convert.load_task(source)
     assert tfeff.convert.load(source).num_layers == 2
+
+
+def of_library(source, **values):
+    path = source / "config_sentence_transformers.json"
+    path.write_text(json.dumps(values))
+    return source
+
+
+def test_shortened_vectors_are_not_kept(tmp_path):
+    source = of_library(source_of(tmp_path), truncate_dim=4)
+    with pytest.raises(ValueError, match="cuts the vectors, truncate_dim=4"):
+        tfeff.convert.load_task(source)
+
+
+def test_other_readings_of_texts_are_not_kept(tmp_path):
+    source = source_of(tmp_path)
+    path = source / "sentence_bert_config.json"
+    kwargs = {"text": {"max_length": 4}}
+    path.write_text(json.dumps({"processing_kwargs": kwargs}))
+    with pytest.raises(ValueError, match="reads texts otherwise, processing_kwargs="):
+        tfeff.convert.load_task(source)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"similarity_fn_name": "dot"}, "compares vectors by 'dot'"),
+        ({"prompts": {"query": "query: "}}, "has prompts for texts of some kinds"),
+    ],
+)
+def test_what_is_beside_the_modules_is_told(values, message, tmp_path):
+    source = of_library(source_of(tmp_path), **values)
+    with pytest.warns(UserWarning, match=message):
+        tfeff.convert.load_task(source)

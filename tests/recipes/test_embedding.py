@@ -153,6 +153,16 @@ def test_a_pooling_that_is_not_the_presets_is_told(folder, capsys, monkeypatch):
         assert (told in capsys.readouterr().out) is (pooling != "cls")
 
 
+def test_lengths_of_texts_and_vectors_are_kept(folder):
+    encoder, pieces = tfeff.tasks.load_pretrained("preset")
+    model = tfeff.tasks.SentenceEmbedding(encoder, normalize=True)
+    tfeff.tasks.save_pretrained(model, pieces, "normalized")
+    for pretrained in ("preset", "normalized"):
+        model = make_model(settings(pretrained=pretrained, sequence_length=9), encoder)
+        assert model.sequence_length == 9
+        assert model.normalize is (pretrained == "normalized")
+
+
 @pytest.mark.slow
 def test_rows_of_blocks_have_the_full_length(folder, monkeypatch):
     sizes = dict(vocabulary_size=60, num_layers=1, hidden_dim=16, intermediate_dim=16)

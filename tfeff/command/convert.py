@@ -102,8 +102,8 @@ def _read(settings):
     )
     if tokenizer is None:
         print(
-            "Without a tokenizer: the source has no files of one. To load more than "
-            "the encoder, put them\nbeside its weights and convert it again"
+            "Without a tokenizer: no files of one are with the source. To load more "
+            "than the encoder,\nput them beside its weights and convert it again"
         )
     else:
         folds = ", lower-casing" if tokenizer.get_config().get("lowercase") else ""

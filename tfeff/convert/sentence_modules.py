@@ -55,7 +55,7 @@ def find_sentence_embedding(
             "before them for XLNet, too"
         )
     pooling = _pooling(os.path.join(found.root, folders[1], _CONFIG))
-    _warn_of_prompt(os.path.join(found.root, "config_sentence_transformers.json"))
+    _check_use(os.path.join(found.root, "config_sentence_transformers.json"))
     return SentenceEmbedding(
         encoder,
         pooling,
@@ -153,6 +153,8 @@ def _length(folder, encoder):
     length = None
     for path in sentence_configs(folder)[:1]:
         config = Config.read(path)
+        if more := config.get("processing_kwargs", None):
+            raise NotKept(f"{path!r} reads texts otherwise, processing_kwargs={more}")
         if config.get("max_seq_length", None) is not None:
             length = config.integer("max_seq_length")
     path = os.path.join(folder, "tokenizer_config.json")
@@ -162,9 +164,28 @@ def _length(folder, encoder):
     return length if is_less else None
 
 
-def _warn_of_prompt(path):
-    """Warns of words that sentence-transformers put before each text unasked."""
+def _check_use(path):
+    """Warns of what sentence-transformers do beside the modules.
+
+    Raises:
+        NotKept: if vectors are cut.
+    """
     config = Config.read(path) if os.path.exists(path) else Config({}, path)
+    if (size := config.get("truncate_dim", None)) is not None:
+        raise NotKept(f"{path!r} cuts the vectors, truncate_dim={size}")
+    if (similarity := config.get("similarity_fn_name", None)) not in (None, "cosine"):
+        warnings.warn(
+            f"{path!r} compares vectors by {similarity!r}, which a preset does not "
+            "keep: `tfeff embed` compares their cosines",
+            stacklevel=1,
+        )
+    prompts = config.get("prompts", None) or {}
+    if any(prompts.values()) and config.get("default_prompt_name", None) is None:
+        warnings.warn(
+            f"{path!r} has prompts for texts of some kinds, prompts={prompts!r}, which "
+            "a preset does not keep: begin such texts with them",
+            stacklevel=1,
+        )
     if (name := config.get("default_prompt_name", None)) is not None:
         prompts = config.get("prompts", {})
         warnings.warn(

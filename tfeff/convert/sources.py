@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import re
+import warnings
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -21,7 +22,7 @@ from tfeff.convert.safetensors import INDEX, read_safetensors
 from tfeff.convert.tf_checkpoint import read_tf_checkpoint
 from tfeff.encoders.encoder import foreign_class
 from tfeff.encoders.preset_files import is_weights_file, preset_folder
-from tfeff.utils.checks import is_hub_name, near_miss
+from tfeff.utils.checks import is_hub_address, is_hub_name, near_miss
 from tfeff.utils.paths import check_model_path
 
 FAMILIES = ARCHITECTURES | {
@@ -32,8 +33,13 @@ _WITH_TOKENS_OF_BERT = ("convbert", "distilbert", "electra")
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".pdparams")
 _OTHERS = (".h5", ".msgpack", ".onnx", ".gguf", ".ot", ".npz")
 _AS_SAFETENSORS = (
-    "If you trust them, load the model in transformers and save it with "
-    "`model.save_pretrained(folder, safe_serialization=True)`"
+    "If you trust them, load the model in transformers, by the class that its "
+    "config.json names, and save it with `model.save_pretrained(folder, "
+    "safe_serialization=True)`, and the tokenizer with its own `save_pretrained`"
+)
+_MODULES_AS_SAFETENSORS = (
+    "If you trust them, load the model in sentence-transformers and save it with "
+    "`SentenceTransformer(source).save_pretrained(folder)`"
 )
 MODULES = "modules.json"
 TOKENIZER_FILES = ["*.json", "*vocab.txt", "*merges.txt", "*.model"]
@@ -104,8 +110,12 @@ def find(source: str | os.PathLike, generator: bool = False) -> Source:
 
 
 def without_scheme(source: Any) -> Any:
-    """A name on the hub without `hf://`; anything else as it is."""
-    return source.removeprefix("hf://") if isinstance(source, str) else source
+    """A name on the hub without `hf://` or its address; anything else as it is."""
+    if not isinstance(source, str):
+        return source
+    if is_hub_address(source):
+        return "/".join(source.rstrip("/").split("/")[-2:])
+    return source.removeprefix("hf://")
 
 
 def tokens_family(model_type: str | None) -> str | None:
@@ -166,7 +176,7 @@ def _refuse(directory: str, files: Sequence[str], on_hub: bool) -> NoReturn:
         raise ValueError(
             "`source` must hold safetensors or a TensorFlow checkpoint. Received: "
             f"{directory!r} with {pickles}. These are pickles, which can run any code "
-            f"when they are read, so tfeff does not read them. {_AS_SAFETENSORS}"
+            f"when they are read, so tfeff does not read them. {_advice(files)}"
         )
     others = [name for name in files if name.endswith(_OTHERS)]
     what = f"with {others or 'neither'}"
@@ -176,12 +186,16 @@ def _refuse(directory: str, files: Sequence[str], on_hub: bool) -> NoReturn:
     elif on_hub:
         what += (
             ". Pickles such as pytorch_model.bin are not downloaded from the hub. "
-            + _AS_SAFETENSORS
+            + _advice(files)
         )
     raise ValueError(
         "`source` must hold safetensors or a TensorFlow checkpoint. "
         f"Received: {directory!r} {what}"
     )
+
+
+def _advice(files):
+    return _MODULES_AS_SAFETENSORS if MODULES in files else _AS_SAFETENSORS
 
 
 def _preset_words(folder):
@@ -196,16 +210,16 @@ def _preset_words(folder):
 
 
 def _hugging_face(directory, files, root):
-    if "config.json" not in files:
-        raise ValueError(
-            "`source` must hold the configuration of its checkpoint, 'config.json'. "
-            f"Received: {directory!r} with {files}"
-        )
     if "adapter_config.json" in files:
         raise ValueError(
             f"{directory!r} must hold a model alone. It holds an adapter "
             "(adapter_config.json), which changes the model. Merge it into the "
             "weights, or remove it"
+        )
+    if "config.json" not in files:
+        raise ValueError(
+            "`source` must hold the configuration of its checkpoint, 'config.json'. "
+            f"Received: {directory!r} with {files}"
         )
     config = Config.read(os.path.join(directory, "config.json"))
     for name in ("auto_map", "quantization_config"):
@@ -298,6 +312,12 @@ def download(name: str, patterns: Sequence[str]) -> str:
         )
     from huggingface_hub import snapshot_download  # It takes a while.
 
+    if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "TRUE", "YES"):
+        warnings.warn(
+            f"HF_HUB_OFFLINE is set: of {name} those files are read that were "
+            "downloaded before. Others that it has, such as a tokenizer's, are missing",
+            stacklevel=1,
+        )
     try:
         return snapshot_download(name, allow_patterns=list(patterns))
     except Exception as error:  # Errors of many libraries: requests, httpx, the hub's.

@@ -297,9 +297,17 @@ class Scored:
 
 
 def make_model(settings, encoder):
-    """The model around an encoder, with the trained query that its preset has."""
+    """The model around an encoder, with the trained query that its preset has.
+
+    Its vectors have length 1 where those of the preset have: the cosines are the same.
+    """
+    own = read_embedding_settings(settings.pretrained) or {}
     model = tfeff.tasks.SentenceEmbedding(
-        encoder, settings.pooling, settings.temperature
+        encoder,
+        settings.pooling,
+        settings.temperature,
+        sequence_length=settings.sequence_length,
+        normalize=own.get("normalize", False),
     )
     if query := _query(settings):
         model.heads()[_QUERY].assign(query)

@@ -16,7 +16,7 @@ from tfeff.storage.manifest import local_files, read_manifest
 from tfeff.storage.place import Place
 from tfeff.storage.publishing import check_new, check_publishable, publish_folder
 from tfeff.storage.staging import staged, staging_dir
-from tfeff.utils.checks import check_path, is_url
+from tfeff.utils.checks import check_path, is_hub_address, is_url
 from tfeff.utils.files import check_regular, temporary_folder
 
 P = ParamSpec("P")
@@ -111,7 +111,8 @@ def check_replaceable(name: str, value: str) -> None:
 
 def _hub(url):
     """Whether a URL names a preset for KerasHub to download."""
-    return url.startswith(("hf://", "kaggle://", "modelscope://"))
+    schemes = ("hf://", "kaggle://", "modelscope://")
+    return url.startswith(schemes) or is_hub_address(url)
 
 
 def _with_urls(result, urls):

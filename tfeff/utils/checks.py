@@ -261,6 +261,12 @@ def is_hub_name(text: str) -> bool:
     return bool(re.fullmatch(r"(?!\.)[\w.-]+(/[\w.-]+)?", text))
 
 
+def is_hub_address(text: str) -> bool:
+    """Whether a text is the address of a model's page on the Hugging Face hub."""
+    name = r"(?!datasets/|spaces/)[\w.-]+/[\w.-]+"
+    return bool(re.fullmatch(rf"https://(huggingface\.co|hf\.co)/{name}/?", text))
+
+
 def near_miss(value: Any, choices: Iterable[str]) -> str:
     """The end of an error message, which suggests the closest choice; '' if none is."""
     near = closest(value, choices)
