@@ -179,8 +179,9 @@ def _check_use(path):
             "keep: `tfeff embed` compares their cosines",
             stacklevel=1,
         )
-    prompts = config.get("prompts", None) or {}
-    if any(prompts.values()) and config.get("default_prompt_name", None) is None:
+    prompts = config.get("prompts", None)
+    is_used = isinstance(prompts, dict) and any(prompts.values())
+    if is_used and config.get("default_prompt_name", None) is None:
         warnings.warn(
             f"{path!r} has prompts for texts of some kinds, prompts={prompts!r}, which "
             "a preset does not keep: begin such texts with them",

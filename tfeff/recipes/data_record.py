@@ -199,9 +199,8 @@ def crosses_documents(run_dir: str, settings: PretrainSettings) -> bool:
     if CROSS_DOCUMENTS in note:
         return note[CROSS_DOCUMENTS]
     try:
-        if is_url(
-            settings.cache_dir
-        ):  # Only the run names it, who may be a stranger's.
+        # A run may be a stranger's, and nobody else names the URL.
+        if is_url(settings.cache_dir):
             raise ValueError(f"{settings.cache_dir} is not asked")
         return cached_crosses_documents(settings.cache_dir)
     except (OSError, ValueError) as error:
