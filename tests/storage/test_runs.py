@@ -740,5 +740,5 @@ def test_a_forked_process_gives_nothing_back(store, monkeypatch):
     run._close()
     assert pathlib.Path(storage.fetch(f"{URL}/note")).read_text() == "one"
     run._lease.check()
-    monkeypatch.undo()
+    atexit.unregister(run._close)
     run._lease.release()

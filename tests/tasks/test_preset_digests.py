@@ -242,7 +242,7 @@ def test_a_vocabulary_with_a_piece_twice_is_named(tmp_path):
 def test_heads_that_are_no_floats_are_refused(dtype):
     head = Head.of(keras.Sequential([keras.Input((1,)), keras.layers.Dense(2)]))
     arrays = {name: np.ones(w.shape, "int64") for name, w in head.weights.items()}
-    with pytest.raises(ValueError, match=f"{re.escape(dtype)}, not floating-p"):
+    with pytest.raises(ValueError, match=f"{re.escape(dtype)}, not float32"):
         head.assign({name: array.astype(dtype) for name, array in arrays.items()})
 
 

@@ -57,8 +57,10 @@ class Head:
         found = {name: arrays[name].shape for name in arrays if name in expected}
         pairs = [(name, found.get(name), expected[name]) for name in expected]
         for name in sorted(found):
-            if "float" not in arrays[name].dtype.name:
-                pairs.append((name, arrays[name].dtype, "floating-point"))
+            dtype = arrays[name].dtype.name
+            # Weights are floats, or integers of a layer that is quantized.
+            if ("float" in dtype) is not ("float" in self.weights[name].dtype):
+                pairs.append((name, dtype, self.weights[name].dtype))
         for name in sorted(set(arrays) - set(expected)):
             pairs.append((name, arrays[name].tolist(), self.settings.get(name)))
         return [f"{n} {one}, not {other}" for n, one, other in pairs if one != other]
