@@ -246,7 +246,7 @@ def test_the_old_layout_of_sentence_transformers(tmp_path):
     (inner / "sentence_bert_config.json").write_text('{"do_lower_case": true}')
     with pytest.raises(ValueError, match="sentence_bert_config.*do_lower_case=True"):
         convert(folder, tmp_path / "other")
-    for path in ("../bert", "", "0_Absent", 3):
+    for path in ("../bert", "..", "", "0_Absent", 3):
         write_modules(folder, first=path)
         with pytest.raises(ValueError, match="must name the folder of one Transformer"):
             load(folder)

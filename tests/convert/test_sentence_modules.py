@@ -215,9 +215,10 @@ def test_damaged_modules(tmp_path):
     (source / "1_Pooling" / "config.json").unlink()
     with pytest.raises(ValueError, match="1_Pooling/config.json' must be a file"):
         tfeff.convert.convert(source, tmp_path / "preset")
-    write_modules(source, "Pooling", first="../bert")
-    with pytest.raises(ValueError, match="must name folders beside it"):
-        tfeff.convert.load_task(source)
+    for first in ("../bert", "a\0b"):
+        write_modules(source, "Pooling", first=first)
+        with pytest.raises(ValueError, match="must name folders beside it"):
+            tfeff.convert.load_task(source)
     (source / "modules.json").write_text('[{"idx": 0, "path": ""}]')
     with pytest.raises(ValueError, match="must give the path and the type"):
         tfeff.convert.load_task(source)

@@ -9,6 +9,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from tfeff.convert.reading import check_fetched, read_json
+from tfeff.utils.paths import is_name
 
 # safetensors asks NumPy for the name "bfloat16", which ml_dtypes registers.
 _DTYPES = {
@@ -87,11 +88,7 @@ def _read_shards(directory):
     tensors = {}
     for shard in shards:
         # An index must not lead out of its folder.
-        if (
-            not isinstance(shard, str)
-            or os.path.basename(shard) != shard
-            or "\0" in shard
-        ):
+        if not is_name(shard):
             raise ValueError(f"{path!r} must name files beside it. It names {shard!r}")
         found = _read_file(os.path.join(directory, shard))
         expected = {name for name, place in shard_of.items() if place == shard}

@@ -10,6 +10,7 @@ from tfeff.convert.sources import MODULES, Source, sentence_configs
 from tfeff.convert.weights import NotKept
 from tfeff.encoders import Encoder
 from tfeff.tasks import SentenceEmbedding
+from tfeff.utils.paths import is_name
 
 # Their names for poolings, of today and in older files, by those of tfeff.
 _POOLINGS = {
@@ -119,7 +120,7 @@ def _modules(path):
             f"{error!r}"
         ) from error
     # The list must not lead out of its folder.
-    if any(name != os.path.basename(name) or name == ".." for name in folders):
+    if not all(name == os.curdir or is_name(name) for name in folders):
         raise ValueError(f"{path!r} must name folders beside it. It names {folders}")
     return kinds, folders
 
@@ -179,18 +180,16 @@ def _check_use(path):
             "keep: `tfeff embed` compares their cosines",
             stacklevel=1,
         )
-    prompts = config.get("prompts", None)
-    is_used = isinstance(prompts, dict) and any(prompts.values())
-    if is_used and config.get("default_prompt_name", None) is None:
-        warnings.warn(
-            f"{path!r} has prompts for texts of some kinds, prompts={prompts!r}, which "
-            "a preset does not keep: begin such texts with them",
-            stacklevel=1,
-        )
+    prompts = config.get("prompts", {})
     if (name := config.get("default_prompt_name", None)) is not None:
-        prompts = config.get("prompts", {})
         warnings.warn(
             f"{path!r} puts a prompt before each text, default_prompt_name={name!r} of "
             f"prompts={prompts!r}. tfeff does not: begin the texts with it",
+            stacklevel=1,
+        )
+    elif isinstance(prompts, dict) and any(prompts.values()):
+        warnings.warn(
+            f"{path!r} has prompts for texts of some kinds, prompts={prompts!r}, which "
+            "a preset does not keep: begin such texts with them",
             stacklevel=1,
         )

@@ -23,7 +23,7 @@ from tfeff.convert.tf_checkpoint import read_tf_checkpoint
 from tfeff.encoders.encoder import foreign_class
 from tfeff.encoders.preset_files import is_weights_file, preset_folder
 from tfeff.utils.checks import is_hub_address, is_hub_name, near_miss
-from tfeff.utils.paths import check_model_path
+from tfeff.utils.paths import check_model_path, is_name
 
 FAMILIES = ARCHITECTURES | {
     "camembert": ARCHITECTURES["roberta"],
@@ -143,10 +143,7 @@ def module_folder(directory: str) -> str:
             f"{path!r} must give the path of each module. It is damaged: {error!r}"
         ) from error
     # The list must not lead out of its folder.
-    names = [
-        f for f in folders if isinstance(f, str) and os.path.basename(f) == f != ""
-    ]
-    found = [os.path.join(directory, name) for name in names]
+    found = [os.path.join(directory, name) for name in folders if is_name(name)]
     if len(found) != 1 or not os.path.isdir(found[0]):
         raise ValueError(
             f"{path!r} must name the folder of one Transformer as the first module. It "

@@ -26,6 +26,7 @@ from tfeff.utils.checks import (
     check_path,
     near_miss,
 )
+from tfeff.utils.paths import is_name
 
 # What names of metrics end in of which the lowest value is the best.
 _LOWER = ("error", "loss", "mae", "mse", "rmse", "perplexity")
@@ -329,12 +330,7 @@ class Dataset:
         """Raises unless it is one of `splits`, or the name of a further test."""
         # An array would be compared to each of the splits, element by element.
         is_known = isinstance(split, str) and split in self.splits
-        is_new = (
-            self.more_tests
-            and isinstance(split, str)
-            and split.startswith("test")
-            and os.path.basename(split) == split
-        )
+        is_new = self.more_tests and is_name(split) and split.startswith("test")
         if not (is_known or is_new):
             new = ", or a new file's name that begins with 'test'" * self.more_tests
             raise ValueError(

@@ -10,6 +10,7 @@ from tfeff.datasets.files import json_file
 from tfeff.datasets.tsv import tsv_dataset
 from tfeff.storage.arguments import READ, paths
 from tfeff.utils.checks import check_path, near_miss
+from tfeff.utils.paths import is_name
 
 DESCRIPTION = "dataset.json"
 
@@ -57,8 +58,7 @@ def described_dataset(name: str, folder: str | os.PathLike) -> Dataset:
         raise TypeError(f"`name` must be a string. Received: name={name!r}")
     folder = check_path("folder", folder)
     path = os.path.join(folder, name, DESCRIPTION)
-    is_name = name not in ("", ".", "..") and os.path.basename(name) == name
-    if not is_name or not os.path.isfile(path):
+    if not is_name(name) or not os.path.isfile(path):
         raise ValueError(
             f"`name` must be that of a folder in `folder`, with a {DESCRIPTION}. "
             f"Received: name={name!r}, folder={folder!r}"

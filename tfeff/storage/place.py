@@ -10,6 +10,7 @@ import fsspec
 
 from tfeff.storage.threads import THREADS
 from tfeff.utils.checks import near_miss
+from tfeff.utils.paths import is_name
 
 # Schemes whose first name is a bucket, which is there or not and is never made here.
 _BUCKETS = {"abfs", "abfss", "az", "gcs", "gs", "oss", "s3", "s3a"}
@@ -37,7 +38,7 @@ _CREDENTIALS = re.compile(r"Credential|NoAuthToken|TokenRetrieval|RefreshError")
 
 def is_inside(name: str) -> bool:
     """Whether a name with slashes is of something within a folder, not beside it."""
-    return not {"", ".", ".."} & {*name.split("/")} and "\0" not in name
+    return all(map(is_name, name.split("/")))
 
 
 class Refused(ValueError):

@@ -220,16 +220,17 @@ def upload(
     in_threads(put, [name for name in files if name not in last], place.threads)
     in_threads(put, last, place.threads)
     announce(new)
-    # Another process that uploads other files has put its own mark, or taken this one.
-    if place.read(UNFINISHED) != mark or (
-        old is None and (place.read(NAME) or new.to_bytes()) != new.to_bytes()
-    ):
+    content = new.to_bytes()
+    # Another process that uploads other files has put its own mark, or taken this one,
+    # or it was done before.
+    is_taken = old is None and place.read(NAME) not in (None, content)
+    if is_taken or place.read(UNFINISHED) != mark:
         raise ValueError(
             f"`{place.name}` must be written by one process at a time. Received: "
             f"{place.name}={place.url!r}, where another one writes, too: what is there "
             "may be damaged. Choose another URL"
         )
-    place.write(NAME, new.to_bytes())
+    place.write(NAME, content)
     for at in kept - {file.at for file in files.values()}:
         place.remove(at)
     place.remove(UNFINISHED)

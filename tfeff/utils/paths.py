@@ -38,6 +38,13 @@ def exists(name: str, path: str) -> bool:
     return True
 
 
+def is_name(value: object) -> bool:
+    """Whether a value is a name in a folder, not a path that may lead out of it."""
+    if not isinstance(value, str) or value in ("", ".", ".."):
+        return False
+    return os.path.basename(value) == value and "\0" not in value
+
+
 def matches(pattern: str) -> list[str]:
     """The path itself where something has it, else the paths that it matches as a glob.
 
