@@ -1,6 +1,19 @@
-"""A real S3 server, for those tests that ask for it."""
+"""A folder and the scheme `store://`, and a real S3 server for those who ask for it."""
 
 import pytest
+
+from tests.subjects.folders import write
+from tests.subjects.stores import make_store
+
+
+@pytest.fixture(name="store")
+def _store(tmp_path, monkeypatch):
+    return make_store(tmp_path / "store", monkeypatch)
+
+
+@pytest.fixture(name="folder")
+def _folder(tmp_path):
+    return write(tmp_path / "local", {"a.txt": "one", "below/b.txt": "two"})
 
 
 @pytest.fixture(scope="package", name="endpoint")

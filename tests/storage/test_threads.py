@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from tfeff.storage.threads import in_threads
+from tfeff.storage.threads import THREADS, in_threads
 
 
 def test_a_failure_keeps_no_other_file():
@@ -17,7 +17,7 @@ def test_a_failure_keeps_no_other_file():
         moved.append(item)
 
     with pytest.raises(OSError, match="^3 is away"):
-        in_threads(move, range(50))
+        in_threads(move, range(50), THREADS)
     assert sorted(moved) == [item for item in range(50) if item % 10 != 3]
 
 
@@ -31,5 +31,5 @@ def test_after_ctrl_c_nothing_begins():
         time.sleep(0.05)
 
     with pytest.raises(KeyboardInterrupt):
-        in_threads(move, range(400))
+        in_threads(move, range(400), THREADS)
     assert len(begun) < 200

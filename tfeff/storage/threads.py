@@ -10,9 +10,7 @@ THREADS = 8
 T = TypeVar("T")
 
 
-def in_threads(
-    function: Callable[[T], None], items: Iterable[T], threads: int = THREADS
-) -> None:
+def in_threads(function: Callable[[T], None], items: Iterable[T], threads: int) -> None:
     """Calls a function with each item; raises the error of the first that fails.
 
     All others are called before that, so that another attempt has the failed ones
