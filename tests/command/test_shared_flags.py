@@ -2,10 +2,8 @@
 
 import pytest
 
-from tests.subjects.settings import Example
-from tfeff.command import flags, main
-from tfeff.recipes import AnswerSettings
-from tfeff.recipes.settings import fields_of, setting, settings
+from tfeff.command import main
+from tfeff.recipes.settings import fields_of
 
 # What may differ from command to command beside the default, and why.
 DIFFERENT = {
@@ -94,22 +92,3 @@ def test_grids_have_plurals():
                 assert not fields[one].is_tuple
             if f"{one}s" in fields:
                 assert fields[f"{one}s"].is_tuple
-
-
-def test_earlier_names_go_on_working(capsys):
-    @settings
-    class Renamed(Example):
-        """Renames a setting."""
-
-        renamed = {"pace": "rate"}
-        more: int = setting("More.", 0)
-
-    for arguments in (["--pace=0.25"], ["--pace", "0.25"]):
-        assert flags.parse(Renamed, ["--folder=x", *arguments]).rate == 0.25
-        assert capsys.readouterr().err == "--pace is now called --rate\n"
-    upgraded = Renamed.upgraded({"pace": 0.25})
-    assert upgraded["rate"] == 0.25 and "pace" not in upgraded
-    assert AnswerSettings.renamed == {
-        "train_questions": "train_examples",
-        "dev_questions": "dev_examples",
-    }

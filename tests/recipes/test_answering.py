@@ -269,50 +269,6 @@ def test_other_tasks_are_refused(task, message, pretrained, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def test_a_configuration_of_the_script_before_is_taken():
-    """`examples/finetune_qa.py` wrote it, with lists of numbers as text."""
-    script = {
-        "task": "squad1",
-        "train": "train.json",
-        "dev": "dev.json",
-        "pretrained": "mlm",
-        "skip_mismatched": False,
-        "train_questions": None,
-        "dev_questions": 9,
-        "sequence_length": 64,
-        "stride": 128,
-        "max_answer_tokens": 30,
-        "batch_sizes": ["4"],
-        "learning_rates": ["1e-3"],
-        "seeds": ["0", "1"],
-        "epochs": 2,
-        "steps": 6,
-        "eval_every": 3,
-        "warmup": 0.1,
-        "weight_decay": 0.01,
-        "layer_decay": None,
-        "dropout": 0.1,
-        "dtype": "float32",
-    }
-    settings = AnswerSettings(
-        run_dir="run",
-        train="train.json",
-        dev="dev.json",
-        pretrained="mlm",
-        dev_examples=9,
-        sequence_length=64,
-        batch_sizes=(4,),
-        learning_rates=(1e-3,),
-        seeds=(0, 1),
-        steps=6,
-        eval_every=3,
-        dropout=0.1,
-    )
-    assert AnswerSettings.upgraded(script) == settings.config()
-    assert settings.epochs == (2,) and settings.weight_decay == (0.01,)
-    assert settings.num_steps(9, 4, 2) == 6
-
-
 def test_files_without_answers_are_to_predict(tmp_path):
     squad = tfeff.datasets.get("SQuAD1.1")
     file = write_squad(tmp_path / "squad.json", impossible=False)

@@ -146,17 +146,6 @@ def test_a_grid_ends_with_the_best_model_and_goes_on_after_a_kill(
     now = [(cells[i] / "model.keras").stat().st_mtime_ns for i in (0, 2, 3)]
     assert now == kept
 
-    # So does a run of the script that came before: its lists were of text.
-    config = json.loads((run_dir / "config.json").read_text())
-    for name in ("batch_sizes", "learning_rates", "seeds"):
-        config[name] = [str(value) for value in config[name]]
-    (run_dir / "config.json").write_text(json.dumps(config))
-    (run_dir / "SHA256SUMS").unlink()
-    result = run("SST-2", data, pretrained, run_dir, *flags)
-    assert result.returncode == 0, result.stderr
-    assert "learning rate 0." not in result.stdout
-    assert json.loads((run_dir / "metrics.json").read_text()) == summary
-
     result = run("SST-2", data, pretrained, run_dir, "--seeds=5")
     assert result.returncode != 0
     assert "seeds: there [0, 1], now [5]" in result.stderr
@@ -204,48 +193,6 @@ def test_a_data_set_that_a_file_describes(data, pretrained, tmp_path):
     result = run(*command)
     assert result.returncode == 0, result.stderr
     assert (run_dir / "read_data.json").exists()
-
-
-def test_a_configuration_of_the_script_before_is_taken():
-    """`examples/finetune_classifier.py` wrote it, with lists of numbers as text."""
-    script = {
-        "task": "RTE",
-        "pretrained": "mlm",
-        "data": "glue",
-        "pooling": "cls",
-        "sequence_length": 32,
-        "batch_sizes": ["4"],
-        "learning_rates": ["1e-3", "3e-5"],
-        "seeds": ["0", "1"],
-        "epochs": 3.0,
-        "steps": 6,
-        "eval_every": 3,
-        "warmup": 0.1,
-        "weight_decay": 0.01,
-        "layer_decay": None,
-        "dropout": None,
-        "head_dropout": 0.1,
-        "train_examples": 64,
-        "skip_malformed": False,
-        "pad_to_longest": None,
-        "dtype": "float32",
-    }
-    settings = FinetuneSettings(
-        run_dir="run",
-        task="RTE",
-        pretrained="mlm",
-        data="glue",
-        sequence_length=32,
-        batch_sizes=(4,),
-        learning_rates=(1e-3, 3e-5),
-        seeds=(0, 1),
-        steps=6,
-        eval_every=3,
-        train_examples=64,
-        new_segments="kept",
-    )
-    assert FinetuneSettings.upgraded(script) == settings.config()
-    assert settings.epochs == (3.0,) and settings.weight_decay == (0.01,)
 
 
 @pytest.mark.slow

@@ -5,7 +5,6 @@ import re
 import pytest
 
 from tfeff.command import flags, main
-from tfeff.recipes import PretrainSettings
 from tfeff.recipes.settings import fields_of
 
 # What all commands mean by a name, and values outside of it. A flag that several
@@ -53,11 +52,3 @@ def test_numbers_out_of_range_are_refused_with_the_command_line(cls, field):
         with pytest.raises(ValueError, match=f"`{field.name}` must") as error:
             flags.parse(cls, [*given, f"--{field.name}={value}"])
         assert re.search(rf"Received: {field.name}=\S+$", str(error.value))
-
-
-def test_a_norm_that_did_nothing_is_none_now():
-    for norm in (0, 0.0, -1.0):
-        assert PretrainSettings.upgraded({"global_clipnorm": norm}) == (
-            PretrainSettings.upgraded({"global_clipnorm": None})
-        )
-    assert PretrainSettings.upgraded({"global_clipnorm": 0.5})["global_clipnorm"] == 0.5

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from tests.subjects.settings import Example
 from tfeff.recipes import (
     AnswerSettings,
-    CacheSettings,
     EmbedSettings,
     FinetuneSettings,
     PretrainSettings,
@@ -182,29 +181,3 @@ def test_values_of_overrides():
     assert parse_argument("override", "a=b=c") == ("a", "b=c")
     with pytest.raises(ValueError, match="`override` must be NAME=VALUE. .*'layers'"):
         parse_argument("override", "layers")
-
-
-def test_an_earlier_end_of_the_docstrings_counts_where_they_are_read():
-    new = PretrainSettings(run_dir="a").config()["max_characters"]
-    for corpus, wanted in (
-        (["a.txt"], new),
-        (["docstrings"], 10_000_000),
-        (["a.txt", "docstrings"], 10_000_000),
-    ):
-        config = {"corpus": corpus, "max_characters": 10_000_000}
-        assert PretrainSettings.upgraded(config)["max_characters"] == wanted
-    config = {"corpus": ["a.txt"], "max_characters": 5}
-    assert PretrainSettings.upgraded(config)["max_characters"] == 5
-
-
-def test_earlier_settings_that_had_no_effect_do_not_count():
-    given = {"validation": ["b.txt"], "validation_fraction": 0.5}
-    assert PretrainSettings.upgraded(given)["validation_fraction"] == 0.02
-    assert PretrainSettings.upgraded(given | {"validation": []})[
-        "validation_fraction"
-    ] == pytest.approx(0.5)
-    given |= {"tokenizer": "own.spm", "vocabulary_size": 300}
-    upgraded = CacheSettings.upgraded(given)
-    assert upgraded["vocabulary_size"] == 32_000
-    assert upgraded["validation_fraction"] == 0.02
-    assert PretrainSettings.upgraded(given)["vocabulary_size"] == 300

@@ -85,13 +85,6 @@ def test_begin_as_the_first(folder):
         np.testing.assert_array_equal(table, expected)
 
 
-def test_runs_of_before_go_on_as_they_began(folder):
-    config = settings(folder).config()
-    assert FinetuneSettings.upgraded(config)["new_segments"] == "copied"
-    del config["new_segments"]
-    assert FinetuneSettings.upgraded(config)["new_segments"] == "kept"
-
-
 @pytest.mark.slow
 def test_segments_are_of_pairs(folder):
     found = finetune(settings(folder, pooling="segments", pretrained_steps=()))

@@ -1,6 +1,5 @@
 """Flags of a settings class, and settings of a command line."""
 
-import sys
 import textwrap
 from collections.abc import Sequence
 
@@ -38,7 +37,7 @@ def parse(cls: type[Settings], arguments: Sequence[str]) -> Settings:
     if cls.recipe:
         flags.DEFINE_string("config", None, _CONFIG, values, module_name="tfeff")
     try:
-        _, *left = values(["tfeff", *_renamed(cls, arguments)])
+        _, *left = values(["tfeff", *arguments])
     except flags.UnrecognizedFlagError as error:
         message, name = str(error), error.flagname
         if "Did you mean" not in message:
@@ -86,17 +85,6 @@ def _split_at_dashes(arguments):
         return arguments, []
     place = arguments.index("--")
     return arguments[:place], arguments[place + 1 :]
-
-
-def _renamed(cls, arguments):
-    """The arguments with the flags' names of this version."""
-    for argument in arguments:
-        flag, equals, value = argument.partition("=")
-        name = flag.lstrip("-")
-        if argument.startswith("--") and name in cls.renamed:
-            print(f"--{name} is now called --{cls.renamed[name]}", file=sys.stderr)
-            flag = f"--{cls.renamed[name]}"
-        yield f"{flag}{equals}{value}"
 
 
 def usage(command: str, cls: type[Settings], width: int = WIDTH) -> str:

@@ -1,6 +1,5 @@
 """Settings of fine-tuning to answer questions from passages."""
 
-import types
 from typing import Any, ClassVar
 
 from tfeff.recipes.optimizer_settings import TuningSettings
@@ -37,9 +36,6 @@ class AnswerSettings(TuningSettings):
     """
 
     recipe = "answer"
-    renamed = types.MappingProxyType(
-        {"train_questions": "train_examples", "dev_questions": "dev_examples"}
-    )
 
     # No setting here: questions are not trained on a TPU.
     tpu: ClassVar[Any] = ""  # type: ignore[misc]

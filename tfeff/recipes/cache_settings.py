@@ -1,7 +1,5 @@
 """Settings of caches that are built before a training."""
 
-from collections.abc import Mapping
-
 from tfeff.recipes.corpus_settings import CorpusSettings
 from tfeff.recipes.settings import setting, settings
 
@@ -45,9 +43,3 @@ class CacheSettings(CorpusSettings):
     beam_flags: tuple[str, ...] = setting(
         "The runner's flags, as Beam has them.", (), fixed=False, behind_dashes=True
     )
-
-    @classmethod
-    def upgraded(cls, config: Mapping) -> dict:
-        if config.get("tokenizer"):
-            config = {n: config[n] for n in config if n != "vocabulary_size"}
-        return super().upgraded(config)

@@ -1,6 +1,6 @@
 """Settings of text, which several recipes read, and of its tokenizer and sequences."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from tfeff.recipes.settings import Settings, changed, setting, settings
 
@@ -55,20 +55,6 @@ class CorpusSettings(Settings):
     )
     sequence_length: int = setting("Tokens in a sequence.", 128, minimum=3)
     cross_documents: bool = setting("Whether sequences span documents.", False)
-
-    @classmethod
-    def upgraded(cls, config: Mapping) -> dict:
-        """The configuration of an older version, without what had no effect."""
-        unused = set()
-        was_default = config.get("max_characters") == 10_000_000
-        given = [config.get("corpus"), config.get("validation")]
-        names = [names for names in given if isinstance(names, (list, str))]
-        reads_docstrings = any("docstrings" in each for each in names)
-        if was_default and any(names) and not reads_docstrings:
-            unused.add("max_characters")
-        if config.get("validation"):
-            unused.add("validation_fraction")
-        return super().upgraded({n: config[n] for n in config if n not in unused})
 
 
 def check_no_fraction(settings) -> None:

@@ -1,7 +1,5 @@
 """Settings of distillation."""
 
-from collections.abc import Mapping
-
 from tfeff.recipes.corpus_settings import CORPUS_HELP, TEXT_FIELD_HELP
 from tfeff.recipes.run_settings import RunSettings
 from tfeff.recipes.settings import MAX_SEED, fields_of, setting, settings
@@ -250,16 +248,6 @@ class DistillSettings(RunSettings):
         if self.prediction_weight is not None:
             return self.prediction_weight
         return 1.0 if self.stage == "task" else 0.0
-
-    @classmethod
-    def upgraded(cls, config: Mapping) -> dict:
-        """As of all settings; those that had no effect are left at their defaults."""
-        upgraded = super().upgraded(config)
-        defaults = super().upgraded({})
-        unused = set(_unused(upgraded))
-        if upgraded["stage"] == "task" and "copy_layers" not in config:
-            unused.add("override")  # Students were folders then.
-        return upgraded | {name: defaults[name] for name in unused}
 
 
 def _unused(values):

@@ -1,7 +1,5 @@
 """Settings of fine-tuning to classify texts, to choose options or to label words."""
 
-from collections.abc import Mapping
-
 from tfeff.recipes.optimizer_settings import TuningSettings
 from tfeff.recipes.settings import setting, settings
 
@@ -122,8 +120,3 @@ class FinetuneSettings(TuningSettings):
         "BlockBERT, whose blocks depend on the length.",
         None,
     )
-
-    @classmethod
-    def upgraded(cls, config: Mapping) -> dict:
-        """The configuration of an older version, whose segments began as they were."""
-        return super().upgraded({"new_segments": "kept", **config})

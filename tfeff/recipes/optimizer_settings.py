@@ -1,7 +1,5 @@
 """Settings of the optimizer and of fine-tuning, which several recipes have."""
 
-from collections.abc import Mapping
-
 from tfeff.recipes.run_settings import RunSettings
 from tfeff.recipes.settings import DTYPES, MAX_SEED, fields_of, setting, settings
 
@@ -36,14 +34,6 @@ class OptimizerSettings(RunSettings):
         """These settings, as arguments of `tfeff.training.adamw`."""
         names = ("beta_1", "beta_2", "epsilon", "bias_correction", "global_clipnorm")
         return {name: getattr(self, name) for name in names}
-
-    @classmethod
-    def upgraded(cls, config: Mapping) -> dict:
-        """The configuration of an older version, in which norms up to 0 did nothing."""
-        norm = config.get("global_clipnorm")
-        if isinstance(norm, (int, float)) and norm <= 0:
-            config = {**config, "global_clipnorm": None}
-        return super().upgraded(config)
 
 
 @settings

@@ -251,7 +251,7 @@ def run_pretraining(
 
 
 def _check_new(settings, strategy):
-    """Raises where settings have no effect; runs of earlier versions may have them."""
+    """Raises where settings have no effect; a run that began on one replica goes on."""
     check_other_text(settings)
     if settings.jit_compile and strategy.num_replicas_in_sync > 1:
         raise ValueError(

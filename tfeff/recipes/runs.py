@@ -69,7 +69,7 @@ def upgraded(cls: type[Settings], folder: str, config: dict) -> dict:
             names the file.
     """
     known = {field.name for field in fields_of(cls)}
-    others = sorted(set(cls.renamed_config(config)) - known)
+    others = sorted(set(config) - known)
     lacking = [name for name in cls.always if name not in config]
     if others or lacking:
         difference = (

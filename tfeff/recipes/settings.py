@@ -101,8 +101,6 @@ class Settings:
     Attributes:
         recipe: the recipe whose named configurations fill in the settings; `None` if
             there are none.
-        renamed: settings of earlier versions, and what they are called now.
-        removed: settings of earlier versions that could be nothing but `None`.
         always: settings that configurations of all versions have, and none of another
             command whose settings these ones have, too.
 
@@ -112,8 +110,6 @@ class Settings:
     """
 
     recipe: typing.ClassVar[str | None] = None
-    renamed: typing.ClassVar[Mapping[str, str]] = types.MappingProxyType({})
-    removed: typing.ClassVar[tuple[str, ...]] = ()
     always: typing.ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self):
@@ -165,18 +161,12 @@ class Settings:
         }
 
     @classmethod
-    def renamed_config(cls, config: Mapping) -> dict:
-        """The configuration of an older version, with the names of this one."""
-        names = (n for n in config if n not in cls.removed or config[n] is not None)
-        return {cls.renamed.get(name, name): config[name] for name in names}
-
-    @classmethod
     def upgraded(cls, config: Mapping) -> dict:
         """The configuration of an older version, as this one writes it.
 
         Settings that it lacks have their defaults; names that are no settings stay.
         """
-        upgraded = cls.renamed_config(config)
+        upgraded = dict(config)
         for field in fields_of(cls):
             if field.name in upgraded:
                 upgraded[field.name] = field.to_json(

@@ -31,7 +31,6 @@ class StackSettings(PretrainSettings):
     # No settings here: a pretrained encoder has no shallower one to begin with.
     pretrained: ClassVar[None] = None  # type: ignore[misc]
     swap_positions: ClassVar[None] = None  # type: ignore[misc]
-    removed = ("pretrained", "swap_positions")
     always = ("doublings",)
 
     preset: str | None = setting(  # type: ignore[assignment]
