@@ -173,24 +173,6 @@ def test_a_matching_cache_is_reused(documents, tokenizer, tmp_path):
     assert {p: p.stat().st_mtime_ns for p in (tmp_path / "c").iterdir()} == times
 
 
-def test_a_cache_of_an_earlier_format_is_reused(documents, tokenizer, tmp_path):
-    """Up to format 3, the hash was one of all text."""
-    build(documents, tokenizer, tmp_path / "c")
-    literal = hashlib.sha256()
-    for text in (document.encode() for document in documents):
-        literal.update(len(text).to_bytes(8, "little") + text)
-    path = tmp_path / "c" / "manifest.json"
-    content = json.loads(path.read_text()) | {"corpus_hash": literal.hexdigest()}
-    del content["format"], content["checksum"]
-    text = json.dumps(content, sort_keys=True)
-    checksum = hashlib.sha256(text.encode()).hexdigest()
-    path.write_text(json.dumps({"format": 3, "checksum": checksum, **content}))
-    cache = build(documents, tokenizer, tmp_path / "c")
-    assert cache.corpus_hash == literal.hexdigest()
-    with pytest.raises(ValueError, match="corpus_hash is .*documents differ"):
-        build(documents[1:], tokenizer, tmp_path / "c")
-
-
 def test_another_cache_is_not_touched(documents, tokenizer, tmp_path):
     build(documents, tokenizer, tmp_path / "c")
     before = contents(tmp_path / "c")
@@ -373,11 +355,11 @@ class TestOpening:
         with pytest.raises(ValueError, match=r"lengths\.npy is damaged"):
             open_cache(cache.directory, verify=False)
 
-    @pytest.mark.parametrize("version", [1, 99])
+    @pytest.mark.parametrize("version", [3, 99])
     def test_another_format(self, cache, version):
         path = Path(cache.directory) / "manifest.json"
         path.write_text(json.dumps(json.loads(path.read_text()) | {"format": version}))
-        message = rf"manifest\.json has format {version}.*formats 2, 3 and 4\. Build"
+        message = rf"manifest\.json has format {version}.*format 4\. Build"
         with pytest.raises(ValueError, match=message):
             open_cache(cache.directory)
 

@@ -1,6 +1,5 @@
 """Single records of a cache, read by their numbers."""
 
-import dataclasses
 import os
 from pathlib import Path
 
@@ -25,13 +24,7 @@ def shards(cache):
     return [os.path.join(cache.directory, shard.file) for shard in manifest.shards]
 
 
-@pytest.mark.parametrize("lengths", [True, False])
-def test_records_are_those_that_tensorflow_reads(cache, lengths):
-    """Also those of a cache that was built before lengths were written."""
-    manifest = Manifest.read(cache.directory)
-    if not lengths:
-        os.remove(os.path.join(cache.directory, "lengths.npy"))
-        manifest = dataclasses.replace(manifest, lengths_sha256=None)
+def test_records_are_those_that_tensorflow_reads(cache):
     expected = []
     for shard in shards(cache):
         before = None
@@ -42,16 +35,15 @@ def test_records_are_those_that_tensorflow_reads(cache, lengths):
             expected.append(first + record[4:])
     assert any(record[3] == 255 for record in expected)
     order = np.random.default_rng(0).permutation(len(expected))
-    reader = RecordReader(cache.directory, manifest)
+    reader = RecordReader(cache.directory, Manifest.read(cache.directory))
     assert reader.read(order) == [expected[number] for number in order]
     assert reader.read(order[:0]) == []
 
 
-@pytest.mark.parametrize("lengths", [True, False])
 @pytest.mark.parametrize(
     "place", ["checksum", "length", "high length", "content", "cut", "cut to a header"]
 )
-def test_a_damaged_record_names_its_file(cache, place, lengths):
+def test_a_damaged_record_names_its_file(cache, place):
     path = Path(shards(cache)[1])
     content = bytearray(path.read_bytes())
     if place == "cut":
@@ -62,10 +54,7 @@ def test_a_damaged_record_names_its_file(cache, place, lengths):
         places = {"length": 0, "high length": 7, "content": 20}
         content[places.get(place, len(content) - 1)] ^= 0x81
     path.write_bytes(content)
-    manifest = Manifest.read(cache.directory)
-    if not lengths:
-        manifest = dataclasses.replace(manifest, lengths_sha256=None)
-    reader = RecordReader(cache.directory, manifest)
+    reader = RecordReader(cache.directory, Manifest.read(cache.directory))
     numbers = np.arange(cache.num_sequences)
     with pytest.raises(ValueError, match=f"{path} is damaged: .*record"):
         reader.read(numbers)

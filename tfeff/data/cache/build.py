@@ -213,7 +213,7 @@ def _check_same(
         if getattr(manifest, key) != value
     ]
     if not differences:
-        found = _corpus_hash(directory, documents, manifest, pipeline)
+        found = _corpus_hash(directory, documents, pipeline)
         if manifest.corpus_hash != found:
             text = f"corpus_hash is {manifest.corpus_hash}, not {found}"
             differences = [f"{text} (the documents differ)"]
@@ -228,12 +228,9 @@ def _check_same(
 def _corpus_hash(
     directory: str,
     documents: Iterable[str],
-    manifest: Manifest,
     pipeline: CachePipeline | None,
 ) -> str:
-    """The documents' hash as the manifest's format has it."""
-    if not manifest.hashes_shards:
-        return text_hash(documents)
+    """The documents' hash, as of a cache of them."""
     if pipeline is not None:
         return pipeline.corpus_hash(directory)
     parts = chunks(documents, layout.SIZES)

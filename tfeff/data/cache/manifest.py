@@ -15,10 +15,7 @@ from tfeff.utils.files import raise_unreadable
 FILE_NAME = "manifest.json"
 DAMAGED = "is damaged"  # In all messages about files that are not as written.
 LENGTHS = "lengths.npy"  # [N] uint32, the int32 words of each record, in order.
-# Since 2, records begin with the index of their document; since 3, there are lengths;
-# since 4, `corpus_hash` is of the shards' hashes, and no longer of all text at once.
 _FORMAT = 4
-_FORMATS = (2, 3, 4)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,8 +46,7 @@ class Manifest:
     num_tokens: int
     unigram_entropy: float
     shards: list[Shard]
-    lengths_sha256: str | None = None  # of `lengths.npy`; None where there is none
-    format: int = _FORMAT
+    lengths_sha256: str  # of `lengths.npy`
 
     @property
     def special_token_ids(self) -> list[int]:
@@ -65,8 +61,7 @@ class Manifest:
     def write(self, directory: str) -> None:
         """Writes `manifest.json`, with a checksum of its own content."""
         content = dataclasses.asdict(self)
-        version = content.pop("format")
-        document = {"format": version, "checksum": _checksum(content), **content}
+        document = {"format": _FORMAT, "checksum": _checksum(content), **content}
         with open(os.path.join(directory, FILE_NAME), "x", encoding="utf-8") as file:
             json.dump(document, file, indent=1)
 
@@ -96,26 +91,21 @@ class Manifest:
             ValueError,
         ) as error:
             raise ValueError(damaged(path, "it is not a manifest")) from error
-        if version not in _FORMATS:
+        if version != _FORMAT:
             raise ValueError(
-                f"{path} has format {version!r}, and this version reads formats 2, 3 "
-                "and 4. Build the cache again in another directory."
+                f"{path} has format {version!r}, and this version reads format "
+                f"{_FORMAT}. Build the cache again in another directory."
             )
         if checksum != _checksum(content):
             raise ValueError(damaged(path, "its content does not match its checksum"))
         try:
             if isinstance(content.get("shards"), list):
                 content["shards"] = [_parsed(Shard, x) for x in content["shards"]]
-            manifest = _parsed(cls, {**content, "format": version})
+            manifest = _parsed(cls, content)
             _check_values(manifest)
         except ValueError as error:
             raise ValueError(damaged(path, str(error))) from error
         return manifest
-
-    @property
-    def hashes_shards(self) -> bool:
-        """Whether `corpus_hash` is of the shards' hashes, as caches have it by now."""
-        return self.format >= 4
 
     def check_tokenizer(self, fingerprint: str) -> None:
         """Raises unless the fingerprint is that of the cache's tokenizer."""
@@ -151,21 +141,18 @@ class Manifest:
         files: list[tuple[str, int | None, str]] = [
             (shard.file, shard.num_bytes, shard.sha256) for shard in self.shards
         ]
-        if self.lengths_sha256 is not None:
-            files.append((LENGTHS, None, self.lengths_sha256))
+        files.append((LENGTHS, None, self.lengths_sha256))
         with concurrent.futures.ThreadPoolExecutor() as pool:
             list(pool.map(check, *zip(*files)))
         self.lengths(directory)
 
-    def lengths(self, directory: str) -> np.ndarray | None:
-        """The words of each record, mapped into memory; `None` before there were any.
+    def lengths(self, directory: str) -> np.ndarray:
+        """The words of each record, mapped into memory.
 
         Raises:
             ValueError: if the file has other content.
             OSError: if the system refuses to read it.
         """
-        if self.lengths_sha256 is None:
-            return None
         path = os.path.join(directory, LENGTHS)
         number = sum(shard.num_records for shard in self.shards)
         try:
@@ -197,7 +184,6 @@ _JSON: dict[Any, tuple] = {
     int: (int,),
     float: (float, int),
     str: (str,),
-    str | None: (str, type(None)),
     list[Shard]: (list,),
 }
 

@@ -4,7 +4,6 @@ import functools
 import mmap
 import os
 import struct
-from collections.abc import Iterator
 
 import google_crc32c
 import numpy as np
@@ -67,29 +66,13 @@ class RecordReader:
         shard = self._shards[index]
         with open(os.path.join(self._directory, shard.file), "rb") as file:
             content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        if self._lengths is None:
-            offsets = np.fromiter(_walk(content), np.int64)
-        else:
-            part = slice(self._starts[index], self._starts[index + 1])
-            sizes = 4 * self._lengths[part].astype(np.int64) + _AROUND
-            offsets = np.concatenate([[0], np.cumsum(sizes)])
+        part = slice(self._starts[index], self._starts[index + 1])
+        sizes = 4 * self._lengths[part].astype(np.int64) + _AROUND
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
         if len(offsets) != shard.num_records + 1 or offsets[-1] != len(content):
             path = os.path.join(self._directory, shard.file)
             raise ValueError(damaged(path, "it does not have the records it should"))
         return content, offsets.tolist()
-
-
-def _walk(content) -> Iterator[int]:
-    """Offsets of the records of a cache from before the lengths were written.
-
-    The last one is that of the end, or where a damaged file seems to go on beyond it.
-    """
-    offset, end = 0, len(content)
-    yield offset
-    while offset + _HEADER.size <= end:
-        length, _ = _HEADER.unpack_from(content, offset)
-        offset = min(offset + length + _AROUND, end + 1)
-        yield offset
 
 
 def _masked(checksum: int) -> int:
