@@ -285,6 +285,15 @@ def test_predictions(tmp_path):
         dataset.metrics(unlabelled, found)
 
 
+@pytest.mark.parametrize("word", ["a\tb", "\n", "a\rb"])
+def test_words_that_part_a_line_are_not_written(word, tmp_path):
+    dataset = conll_dataset("Birds", ("PER",))
+    examples = TokenExamples((("great", word),), None, NAMES[:3], ("0",))
+    with pytest.raises(ValueError, match="`examples` must have no tabs .*Received: "):
+        dataset.write_predictions("dev", examples, [np.array([0, 1])], tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
 def test_examples_are_checked():
     words = (("a", "b"), ("c",))
     with pytest.raises(ValueError, match="1 labels for the 2 words of sentence 0"):

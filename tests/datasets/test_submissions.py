@@ -92,6 +92,12 @@ def test_tsv(tmp_path):
         assert file.read() == b"index\tprediction\nb\tyes\na\t0.25\n"
     with pytest.raises(ValueError, match="`values` must not be empty"):
         write_tsv({}, tmp_path / "empty.tsv")
+    for values in ({"1\t2": "yes"}, {"1": "yes\n"}, {"1\r": 0.5}):
+        with pytest.raises(ValueError, match="`values` must have no tabs"):
+            write_tsv(values, tmp_path / "parted.tsv")
+    with pytest.raises(ValueError, match="`examples` must have no tabs"):
+        write_predictions("RTE", "test", ["3\n4"], [0], tmp_path)
+    assert [file.name for file in tmp_path.iterdir()] == ["deep"]
 
 
 def test_files_are_never_overwritten(tmp_path):

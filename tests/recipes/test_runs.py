@@ -1,7 +1,9 @@
 """What recipes share: runs that go on, models that are refused."""
 
 import importlib.util
+import io
 import os
+import sys
 
 import keras
 import pytest
@@ -90,3 +92,16 @@ def test_pictures_need_matplotlib(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ValueError, match="`plots` must be False without matplotlib"):
         runs.check_plots(True)
+
+
+def test_a_character_that_the_terminal_lacks_ends_no_training(monkeypatch):
+    output = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", output)
+    with runs.recipe_running():
+        print("0.5 ± 0.1")
+    assert output.errors == "strict"
+    output.flush()
+    assert output.buffer.getvalue() == b"0.5 ? 0.1\n"
+    monkeypatch.setattr(sys, "stdout", io.StringIO())  # As in a notebook.
+    with runs.recipe_running():
+        print("0.5 ± 0.1")

@@ -15,6 +15,25 @@ def test_a_path_comes_before_a_glob(tmp_path):
     assert matches(str(tmp_path / "none*")) == []
 
 
+def test_folders_come_before_globs(tmp_path, monkeypatch):
+    for name in ("x[1]/a", "x[1]/deep/b", "x1/a", "x1/c"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    assert matches(f"{tmp_path}/x[1]/*") == [
+        str(tmp_path / "x[1]" / name) for name in ("a", "deep")
+    ]
+    assert matches(f"{tmp_path}/x[1]/d*/b") == [str(tmp_path / "x[1]" / "deep" / "b")]
+    assert matches(f"{tmp_path}/x[12]/*") == [
+        str(tmp_path / "x1" / name) for name in ("a", "c")
+    ]
+    assert matches(f"{tmp_path}/**/c") == [str(tmp_path / "x1" / "c")]
+    monkeypatch.chdir(tmp_path)
+    assert matches("x[1]/a*") == ["x[1]/a"]
+    assert matches("x*/a") == ["x1/a", "x[1]/a"]
+    assert matches("x*") == ["x1", "x[1]"]
+
+
 @pytest.mark.parametrize("name", ["a[1]", "a\\b"])
 def test_paths_of_which_tensorflow_reads_no_model(name, tmp_path):
     """It reads the variables of others: the test fails once it reads these."""

@@ -19,6 +19,7 @@ Reference:
 """
 
 import functools
+import itertools
 import math
 import os
 import re
@@ -34,7 +35,7 @@ from tfeff.datasets.checks import check_classes, check_names
 from tfeff.datasets.dataset import Dataset
 from tfeff.datasets.files import malformed, numbered_lines
 from tfeff.datasets.metrics import accuracy
-from tfeff.datasets.submissions import new_file, write_lines
+from tfeff.datasets.submissions import check_fields, new_file, write_lines
 from tfeff.storage.arguments import READ, paths
 from tfeff.utils.checks import (
     check_bool,
@@ -448,6 +449,7 @@ def _find(folder, name, split):
 
 def _write(name, split, examples, predictions, folder):
     lines = []
+    check_fields("examples", itertools.chain.from_iterable(examples.words))
     for sentence, row in zip(examples.words, check_labels(examples, predictions)):
         lines += [
             f"{word}\t{examples.label_names[label]}"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping
 
 import numpy as np
@@ -25,7 +26,8 @@ def write_tsv(values: Mapping[str, str | float], path: str | os.PathLike) -> str
         The path.
 
     Raises:
-        ValueError: if the file exists, or there are no values.
+        ValueError: if the file exists, there are no values, or an id or a value has a
+            tab or a line break.
 
     Example:
     ```python
@@ -37,6 +39,7 @@ def write_tsv(values: Mapping[str, str | float], path: str | os.PathLike) -> str
     ```
     """
     _check_values(values)
+    check_fields("values", (*values, *values.values()))
     path = check_new_path("path", path)
     rows = (f"{id}\t{value}" for id, value in values.items())
     return write_lines(["index\tprediction", *rows], path)
@@ -87,6 +90,16 @@ def write_lines(lines: Iterable[str], path: str) -> str:
     return path
 
 
+def check_fields(name: str, fields: Iterable[object]) -> None:
+    """Raises where a field of a line would end it, or itself."""
+    for field in fields:
+        if isinstance(field, str) and re.search(r"[\t\n\r]", field):
+            raise ValueError(
+                f"`{name}` must have no tabs and no line breaks, which part the fields "
+                f"of a file. Received: {field!r}"
+            )
+
+
 def new_file(folder: str | os.PathLike, name: str) -> str:
     """The path of a new file in the folder; raises if it exists."""
     path = os.path.abspath(os.path.join(check_path("folder", folder), name))
@@ -106,6 +119,7 @@ def predicted_texts(
 
     A rating has seven significant digits by default, which are those of float32.
     """
+    check_fields("examples", examples.ids)
     names = examples.label_names
     texts = (
         format(p, rating_format) if names is None else names[p] for p in predictions

@@ -3,10 +3,12 @@
 import contextlib
 import functools
 import importlib.util
+import io
 import math
 import os
 import shlex
 import shutil
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -109,16 +111,24 @@ def read_config(run_dir: str) -> dict:
 def recipe_running() -> Iterator[None]:
     """Silences TensorFlow's messages about exports, but for warnings.
 
+    Characters that the terminal lacks are printed as question marks meanwhile: an error
+    in a line would end the training.
+
     Raises:
         ValueError: on another backend: recipes use strategies and write SavedModels.
     """
     check_tensorflow("Recipes, which are the commands of tfeff that run models,")
-    verbosity = logging.get_verbosity()
+    verbosity, output = logging.get_verbosity(), sys.stdout
+    errors = output.errors if isinstance(output, io.TextIOWrapper) else None
     logging.set_verbosity(logging.WARNING)
+    if errors is not None:
+        output.reconfigure(errors="replace")
     try:
         yield
     finally:
         logging.set_verbosity(verbosity)
+        if errors is not None and not output.closed:
+            output.reconfigure(errors=errors)
 
 
 def examples_in_step(

@@ -48,10 +48,17 @@ def is_name(value: object) -> bool:
 def matches(pattern: str) -> list[str]:
     """The path itself where something has it, else the paths that it matches as a glob.
 
-    Names of files may have the characters of globs, such as `runs/rate[1e-4]`.
+    Names of files may have the characters of globs, such as `runs/rate[1e-4]`, and so
+    may those of folders: the part of a pattern that is a folder stands for itself.
     """
     if os.path.lexists(pattern):
         return [pattern]
+    folder, rest = os.path.split(pattern)
+    while rest and not os.path.isdir(folder or os.curdir):
+        folder, name = os.path.split(folder)
+        rest = os.path.join(name, rest) if name else ""
+    if rest:
+        pattern = os.path.join(glob.escape(folder), rest)
     return sorted(glob.glob(pattern, recursive=True))
 
 

@@ -72,6 +72,17 @@ def test_texts_without_spaces_are_split():
     assert rests_of(tokenizer, texts[0]) == expected
 
 
+def test_scripts_with_spaces_are_split_at_words():
+    """A mark within a word ends no sentence, in any script."""
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", "د", "أحمد", "سلام"]
+    tokenizer = keras_hub.tokenizers.BertTokenizer(
+        [*pieces, "##أحمد", "##سلام"], lowercase=False
+    )
+    begins = sentence_pieces(tokenizer, word_starts(tokenizer)).begins
+    named = dict(zip(tokenizer.get_vocabulary(), begins))
+    assert named["أحمد"] and not named["##أحمد"] and not named["##سلام"]
+
+
 @pytest.fixture(scope="module", params=[(1, 4), (30, 40)], ids=["short", "long"])
 def corpus(request, tmp_path_factory):
     """A cache of texts shorter than its sequences, or of pieces of long ones."""

@@ -121,6 +121,18 @@ def test_not_utf8(tmp_path, data, byte, offset):
         list(documents)
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le"])
+def test_utf16_without_a_mark(tmp_path, encoding):
+    text = "first\n\nsecond line\n"
+    documents = text_files(write(tmp_path / "wide.txt", text.encode(encoding)))
+    with pytest.raises(
+        ValueError, match=r"wide\.txt must be .*at offset 0, as of UTF-16"
+    ):
+        list(documents)
+    (document,) = text_files(write(tmp_path / "nul.txt", b"a stray \0 is text"))
+    assert document == "a stray \0 is text"
+
+
 def test_real_text_files(data_dir):
     documents = list(text_files(data_dir / "text" / "brown.txt"))
     assert len(documents) == 500

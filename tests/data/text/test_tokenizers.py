@@ -71,6 +71,13 @@ def test_long_lines_are_not_dropped():
     assert "漢" in vocabulary
 
 
+def test_lines_with_a_mark_of_sentencepiece_are_not_dropped():
+    texts = ["zebra quokka"] * 9
+    plain = tfeff.data.train_tokenizer(texts, 15)
+    marked = tfeff.data.train_tokenizer([x.replace(" ", "▅") for x in texts], 15)
+    assert tokenizer_fingerprint(marked) == tokenizer_fingerprint(plain)
+
+
 def test_a_corpus_that_is_too_small_says_what_works():
     documents = ["some words here", "and some more words there"]
     with pytest.raises(ValueError, match="vocabulary_size=32000.*at most") as caught:

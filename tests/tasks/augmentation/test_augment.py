@@ -211,16 +211,38 @@ def test_an_ideograph_is_a_word():
             assert _word().match(character * 2)[0] == character
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "हिन्दी में किताब",
+        "بِسْمِ اللَّهِ",
+        "ภาษาไทย",
+        "na\u0131\u0308ve cafe\u0301",
+        "می\u200cخواهم",
+        "క్ష నమస్కారం",
+    ],
+)
+def test_vowel_signs_and_accents_are_parts_of_words(text):
+    assert [found[0] for found in _word().finditer(text)] == text.split()
+
+
+def test_joiners_end_no_word():
+    words = [found[0] for found in _word().finditer("a\u200d! \u0301b c_d 'e'")]
+    assert words == ["a", "b", "c", "d", "e"]
+
+
 def test_whole_words_of_word_pieces():
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cat", "##s", "!", "x1"]
-    tokenizer = tfeff.convert.BertTokenizer(pieces)
-    assert whole_words(tokenizer) == [(5, "cat"), (8, "x1")]
+    tokenizer = tfeff.convert.BertTokenizer([*pieces, "में", "\u0301"])
+    assert whole_words(tokenizer) == [(5, "cat"), (8, "x1"), (9, "में")]
 
 
 def test_word_vectors_from_a_file(tmp_path):
     path = tmp_path / "glove.txt"
     path.write_text("cat 1 0\n. . 0.5 0.5\n\ndög 2.0 0.2\ncat 9 9\nday 0 -1e0\n")
     vectors = read_word_vectors(path)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert read_word_vectors(path).words == vectors.words
     assert vectors.words == ["cat", ". .", "dög", "day"]
     np.testing.assert_allclose(vectors["dög"], [2.0, 0.2])
     assert "dög" in vectors and "dog" not in vectors and len(vectors) == 4

@@ -12,6 +12,11 @@ from tfeff.data.text.pieces import spelled_pieces
 # Marks at the ends of sentences in Latin, East Asian, Indian and Arabic scripts.
 _TERMINATORS = tuple(".!?…。！？｡।؟۔")
 _QUOTES = "\"'"
+# How Unicode's names of letters begin in scripts without spaces between words.
+_WITHOUT_SPACES = (
+    *("CJK", "HIRAGANA", "KATAKANA", "HALFWIDTH KATAKANA", "BOPOMOFO", "YI "),
+    *("THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN"),
+)
 
 
 class SentencePieces(NamedTuple):
@@ -33,9 +38,9 @@ def sentence_pieces(
 ) -> SentencePieces:
     """The pieces of a tokenizer that begin, end or close a sentence.
 
-    A sentence begins with a word, or with a letter of a script without spaces between
-    words; digits and marks of punctuation other than opening ones begin none, so that
-    "3.14" and "..." are not cut.
+    A sentence begins with a word, or with any letter of a script without spaces between
+    words, such as Chinese or Thai; digits and marks of punctuation other than opening
+    ones begin none, so that "3.14" and "..." are not cut.
 
     Args:
         tokenizer: any that `word_starts` takes.
@@ -48,7 +53,7 @@ def sentence_pieces(
         if not text:  # A space alone begins a word, whatever it is.
             continue
         first = unicodedata.category(text[0])
-        if first == "Lo":
+        if unicodedata.name(text[0], "").startswith(_WITHOUT_SPACES):
             begins[index] = True
         elif first[0] != "L" and first not in ("Ps", "Pi"):
             begins[index] = False

@@ -49,6 +49,11 @@ def is_format(character: str) -> bool:
     return unicodedata.category(character) == "Cf"
 
 
+def is_combining(character: str) -> bool:
+    """Whether it is a part of the letter before it: an accent or a vowel sign."""
+    return unicodedata.category(character) in ("Mn", "Mc")
+
+
 def is_joined(character: str) -> bool:
     """Whether it may be gone from the pieces: an accent, or not visible at all."""
     return unicodedata.category(character) in ("Mn", "Cf", "Cc")
@@ -57,6 +62,27 @@ def is_joined(character: str) -> bool:
 def is_invisible(character: str) -> bool:
     """Whether it is white space, a control or a format character, or SPACE."""
     return is_space(character) or is_format(character)
+
+
+@functools.cache
+def in_brackets(kind: Callable[[str], bool]) -> str:
+    """The ranges of a kind of characters, for the brackets of a regular expression."""
+    ranges = boundaries(kind).reshape(-1, 2)
+    return "".join(f"{chr(first)}-{chr(end - 1)}" for first, end in ranges)
+
+
+def letters(without: str = "") -> str:
+    """The regular expression of letters and digits, with what is joined to them.
+
+    Vowel signs and accents belong to the letter before them, and joiners to the word
+    that goes on behind them.
+
+    Args:
+        without: characters that are no letters here, for brackets.
+    """
+    letter = rf"(?![{without}])[^\W_]" if without else r"[^\W_]"
+    joined = rf"[{in_brackets(is_combining)}]|[\u200c\u200d]+(?={letter})"
+    return f"{letter}(?:{letter}|{joined})*"
 
 
 @functools.cache

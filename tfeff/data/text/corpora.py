@@ -41,7 +41,8 @@ def text_files(patterns: str | os.PathLike | Sequence[str | os.PathLike]) -> Cor
         ValueError: if no file matches a pattern, or a file cannot be read, is empty, or
             by its name a table, Parquet or JSON, whose lines are no text; when the
             documents are read, if a file is not UTF-8 (the message names the file and
-            the byte), has blank lines alone, or is a damaged `.gz`.
+            the byte), or is UTF-16 without a mark, has blank lines alone, or is a
+            damaged `.gz`.
 
     Example:
     ```python
@@ -81,6 +82,12 @@ def _read(absolute_path: str, path: str) -> Iterator[str]:
                 f"0x{error.object[error.start]:02x} at offset "
                 f"{offset + error.start} ({error.reason})"
             ) from error
+        if b"\0" in raw and 3 * raw.count(b"\0") > len(raw):
+            raise ValueError(
+                f"The file {path} must be UTF-8 text. Received: a line with "
+                f"{raw.count(0)} zeros among {len(raw)} bytes at offset {offset}, as "
+                "of UTF-16"
+            )
         if offset == 0:
             line = line.removeprefix("\ufeff")  # a byte-order mark
         offset += len(raw)

@@ -161,7 +161,8 @@ def _train_sentence_piece(documents, vocabulary_size, lowercase):
 
 def _parts(documents: Iterable[str]) -> Iterator[str]:
     for document, _ in encoded(documents):
-        for line in document.splitlines():
+        # SentencePiece leaves out lines with U+2585, a mark of its own.
+        for line in document.replace("\u2585", " ").splitlines():
             yield from _PART.findall(line)
 
 

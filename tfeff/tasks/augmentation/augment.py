@@ -9,7 +9,7 @@ import keras_hub
 import numpy as np
 
 from tfeff.data.finetuning.examples import TextExamples
-from tfeff.data.text.characters import boundaries, is_ideograph
+from tfeff.data.text.characters import in_brackets, is_ideograph, letters
 from tfeff.data.text.offset_tokenizer import encode_with_offsets
 from tfeff.data.text.tokenizers import check_tokenizer
 from tfeff.tasks.augmentation.mlm_candidates import MLMCandidates
@@ -40,7 +40,8 @@ def augment(
       whose rows of the model's token table have the largest cosine with the mean of
       the word's pieces.
 
-    A word is a run of letters and digits, with apostrophes inside, or one ideograph;
+    A word is a run of letters and digits, with their accents and vowel signs, and with
+    apostrophes inside, or one ideograph;
     other characters are kept. The model reads one text at a time, also of a pair; a
     text that is too long for the encoder is truncated on both sides of the word. The
     draws depend on `seed` and the index of the example alone.
@@ -159,10 +160,9 @@ def _augment_column(texts, column, model, word_vectors, copies, rate, candidates
 @functools.cache
 def _word():
     """The pattern of a word: an ideograph is one, as for tokenizers."""
-    ranges = boundaries(is_ideograph).reshape(-1, 2)
-    kinds = "".join(f"{chr(first)}-{chr(end - 1)}" for first, end in ranges)
-    ideograph, letters = f"[{kinds}]", rf"(?:(?![{kinds}])[^\W_])+"
-    return re.compile(rf"{ideograph}|{letters}(?:['’]{letters})*")
+    ideographs = in_brackets(is_ideograph)
+    run = letters(without=ideographs)
+    return re.compile(rf"[{ideographs}]|{run}(?:['’]{run})*")
 
 
 def _candidates(texts, words, wanted, model, word_vectors, count):

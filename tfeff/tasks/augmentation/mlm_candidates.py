@@ -7,13 +7,12 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from tfeff.data.text.characters import letters
 from tfeff.data.text.pieces import spelled_pieces
 from tfeff.objectives import MaskedLM
 from tfeff.tasks.augmentation.word_vectors import WordVectors
 from tfeff.tasks.encoder_limits import check_vocabulary
 from tfeff.utils.backend import check_tensorflow
-
-_LETTERS = re.compile(r"[^\W_]+")
 
 
 class MLMCandidates:
@@ -128,12 +127,13 @@ def whole_words(tokenizer) -> list[tuple[int, str]]:
     """Ids and words of the pieces that are whole words of letters or digits."""
     special = set(tokenizer.special_token_ids)
     pieces = list(enumerate(spelled_pieces(tokenizer)))
+    word_of_letters = re.compile(letters())
     spaced = any(piece.startswith(" ") for _, piece in pieces)
     words = []
     for id, piece in pieces:
         if id in special or piece.startswith(" ") != spaced:
             continue
         word = piece.removeprefix(" ")
-        if _LETTERS.fullmatch(word):
+        if word_of_letters.fullmatch(word):
             words.append((id, word))
     return words

@@ -1,5 +1,6 @@
 """Word vectors and nearest neighbours."""
 
+import codecs
 import os
 from collections.abc import Iterable
 
@@ -147,6 +148,8 @@ def read_word_vectors(path: str | os.PathLike) -> WordVectors:
     try:
         with open(path, "rb") as file:
             for number, line in enumerate(file, start=1):
+                if number == 1:
+                    line = line.removeprefix(codecs.BOM_UTF8)
                 if not line.strip():
                     continue
                 try:
