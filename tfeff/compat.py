@@ -33,6 +33,14 @@ def sublayers(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
     return layer._flatten_layers()
 
 
+def direct_sublayers(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
+    """The layers within it, but for those within these, in the order of their making.
+
+    Keras has no public name of them but for models.
+    """
+    return layer._flatten_layers(include_self=False, recursive=False)
+
+
 _SYMBOLIC_CALL = contextvars.ContextVar("symbolic_call", default=False)
 
 

@@ -25,6 +25,28 @@ def test_version_1():
     assert squad_v1_metrics(questions, predictions) == pytest.approx(expected)
 
 
+def test_texts_without_words():
+    """Of two of them the first version has an F1 of 0, the second one of 1."""
+    assert squad_v1_metrics([asked("a", "the")], {"a": "a"}) == {
+        "f1": 0.0,
+        "exact_match": 100.0,
+    }
+    found = squad_v2_metrics(
+        [asked("a", "the", "Ada"), asked("b")], {"a": "", "b": "a"}
+    )
+    assert (found["HasAns_exact"], found["HasAns_f1"]) == (0, 0)
+    assert (found["NoAns_exact"], found["NoAns_f1"]) == (100, 100)
+
+
+def test_the_threshold_is_the_lowest_of_the_best():
+    questions = [asked("a"), asked("b", "Ada"), asked("c"), asked("d", "Ada")]
+    predictions = {"a": "x", "b": "Ada", "c": "x", "d": "Ada"}
+    likely = {"a": 0.1, "b": 0.2, "c": 0.3, "d": 0.4}
+    found = squad_v2_metrics(questions, predictions, likely)
+    # Withheld, all of them score 50, as they do with every second threshold.
+    assert (found["best_exact"], found["best_exact_thresh"]) == (50, 0.0)
+
+
 def test_version_2():
     questions = [asked("a", "Ada"), asked("b"), asked("c"), asked("d", "red green")]
     predictions = {"a": "Ada", "b": "", "c": "what", "d": "red"}

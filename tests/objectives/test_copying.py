@@ -52,6 +52,18 @@ def test_every_kind_of_layer(both):
             np.testing.assert_array_equal(value, source[name], err_msg=name)
 
 
+def test_a_shorter_table_of_positions_has_the_first_ones():
+    student, teacher = pair(
+        {"max_sequence_length": 8, "position": "absolute"},
+        {"max_sequence_length": 16, "position": "absolute"},
+    )
+    copy_layers(student, teacher)
+    own, source = (
+        x.embedding.position_embedding.embeddings.numpy() for x in (student, teacher)
+    )
+    np.testing.assert_array_equal(own, source[:8])
+
+
 def test_from_layers_that_share_to_layers_that_do_not():
     student, teacher = pair({}, {"sharing": "attention"})
     copy_layers(student, teacher)

@@ -386,3 +386,15 @@ def test_what_the_encoder_has_no_rows_for_is_named(jit_compile, tokenizer):
 def test_without_a_table_of_positions_any_length_is_right(tokenizer):
     model = make_model(num_layers=1)
     assert len(model.embed(["a cat " * 20], tokenizer, sequence_length=64)) == 1
+
+
+def test_embeddings_are_of_the_length_and_norm_that_are_wanted(tokenizer):
+    model = SentenceEmbedding(make_encoder(), "mean", sequence_length=5)
+    cut = model.embed(TEXTS, tokenizer)
+    np.testing.assert_array_equal(cut, model.embed(TEXTS, tokenizer, 5))
+    assert not np.allclose(cut, model.embed(TEXTS, tokenizer, 12))
+    units = model.embed(TEXTS, tokenizer, normalize=True)
+    assert units.shape == cut.shape == (len(TEXTS), 8)
+    lengths = np.linalg.norm(cut, axis=1, keepdims=True)
+    assert not np.allclose(lengths, 1)
+    np.testing.assert_allclose(units, cut / lengths, rtol=1e-5)

@@ -399,7 +399,7 @@ def test_outputs_are_not_rounded_to_half_precision(kind, policy):
     assert head.compute_dtype == head.variable_dtype == model.output.dtype == "float32"
 
 
-@pytest.mark.slow
+@pytest.mark.quick("float32")
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
 def test_ratings_of_a_scale_and_an_offset(dtype, tmp_path):
     plain = make_model("regressor", dtype=dtype)

@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 from tfeff.training import Diverged, KeepBest, RunDirectory
+from tfeff.training.divergence import StopWhenDiverged
 
 
 def make_model():
@@ -107,3 +108,10 @@ def test_keep_best_never_prefers_weights_that_are_not_finite(tmp_path, first):
     )
     assert best.best_step == 2
     assert all(np.isfinite(weight).all() for weight in model.get_weights())
+
+
+@pytest.mark.parametrize("name", ["loss", "val_loss"])
+def test_both_losses_tell_it(name):
+    logs = {"loss": 1.0, "val_loss": 1.0, name: math.nan}
+    with pytest.raises(Diverged, match=f"in epoch 3: {name} is nan"):
+        StopWhenDiverged().on_epoch_end(2, logs)

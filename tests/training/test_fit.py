@@ -11,6 +11,7 @@ import tfeff
 from tests.subjects import training_steps
 from tests.subjects.sentences import tokenizer
 from tfeff.training import DistributedModel, adamw
+from tfeff.training.fit_data import num_updates
 
 X, Y = np.arange(8.0)[:, None], np.zeros((8, 1))
 
@@ -160,3 +161,14 @@ def test_what_batches_are_made_of_is_told():
         model.fit(Frame(), verbose=0)
     with pytest.raises(TypeError, match="`y` must be numbers"):
         model.fit({}, np.array(["x", "y"]), verbose=0)
+
+
+def test_updates_of_a_fit_that_goes_on():
+    callback = keras.callbacks.Callback()
+    callback.steps_before = 3
+    data = tf.data.Dataset.range(8)
+    given = {"epochs": 4, "initial_epoch": 2, "callbacks": [callback]}
+    assert num_updates(data, given | {"steps_per_epoch": 5}) == 7
+    assert num_updates(data, given) == 13
+    assert num_updates(data.repeat(), given) is None
+    assert num_updates(data, {}) == 8

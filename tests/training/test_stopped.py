@@ -40,6 +40,17 @@ def test_a_run_goes_on_from_the_step_at_which_it_was_stopped(tmp_path, steps, ca
         np.testing.assert_array_equal(one, two)
 
 
+def test_a_run_of_several_steps_at_once_goes_on(tmp_path):
+    """What is skipped of the epoch are executions, not steps."""
+    whole = train(tmp_path / "whole", steps_per_execution=2)
+    train(tmp_path / "run", Stops(8), steps_per_execution=2)
+    assert checkpoints(tmp_path)[-1] == 8
+    resumed = train(tmp_path / "run", steps_per_execution=2)
+    assert contents(resumed[0]) == contents(whole[0])
+    for one, two in zip(whole[1].variables, resumed[1].variables, strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
 def test_callbacks_are_ended_as_keras_ends_them(tmp_path):
     ends = []
     lambdas = keras.callbacks.LambdaCallback(

@@ -63,7 +63,7 @@ def disable_heads(encoder: Encoder, heads: Mapping[int, Sequence[int]]) -> Encod
     config = encoder.get_config()
     specs = layer_specs(encoder.attention, len(attentions))
     config["attention"] = [_with_heads(*pair) for pair in zip(specs, disabled)]
-    changed = Encoder.from_config(config)
+    changed = type(encoder).from_config(config)
     if len(encoder.weights) != len(changed.weights):
         raise ValueError(
             "`encoder` must have the weights that its configuration says, without "

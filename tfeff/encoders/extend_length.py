@@ -58,7 +58,7 @@ def extend_length(encoder: Encoder, max_sequence_length: int, seed: int = 0) -> 
     config = encoder.get_config()
     config["max_sequence_length"] = max_sequence_length
     config["attention"] = _with_fixed_distances(encoder)
-    extended = Encoder.from_config(config)
+    extended = type(encoder).from_config(config)
     has_table = encoder.position == "absolute"
     table: Any = None
     if has_table:

@@ -1,49 +1,34 @@
 """Quantized and frozen layers of a model, as entries of its configuration.
 
 Layers may be quantized, and parts of a model may be frozen. Each model's configuration
-has this of its own layers, and those of models inside it have theirs. Models of tfeff
-know their layers by their paths, others by their order: Keras gives a layer that has no
-name of its own another one in every model.
+has this of its own layers, and those of models inside it have theirs.
 """
 
-from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from collections.abc import Callable
 
 import keras
 
-from tfeff.compat import quantization_of, quantize_as, sublayers
+from tfeff.compat import quantization_of, quantize_as
 from tfeff.encoders.adapters import adapted_layers
+from tfeff.encoders.layer_names import layer_names
 
 QUANTIZED, FROZEN = "quantized_layers", "frozen_layers"
-# From a model's own layers, in their order, to the same by names.
-Naming: TypeAlias = Callable[[list[keras.layers.Layer]], Mapping]
 
 
-def by_path(layers: list[keras.layers.Layer]) -> dict[str, keras.layers.Layer]:
-    """Layers by their paths; Keras gives none where an owner builds its parts."""
-    return {layer.path: layer for layer in layers if layer.path}
-
-
-def by_order(layers: list[keras.layers.Layer]) -> dict[str, keras.layers.Layer]:
-    """Layers by their numbers."""
-    return {str(index): layer for index, layer in enumerate(layers)}
-
-
-def layer_states(model: keras.Model, naming: Naming = by_path) -> dict:
+def layer_states(model: keras.Model) -> dict:
     """The part of a model's configuration about what its layers have become.
 
     Args:
         model: the model.
-        naming: how its layers are known.
 
     Returns:
         Dict of `quantized_layers`, the serialized `keras.quantizers.QuantizationConfig`
-        by the layer's name, or its mode where Keras, before 3.13, has no such class,
-        and of `frozen_layers`, the names of layers that are not trainable in a model of
-        which others are, even if the model itself is not, and whose own layers have no
-        adapters; without those that are empty.
+        by the layer's name, as of `layer_names`, or its mode where Keras, before 3.13,
+        has no such class, and of `frozen_layers`, the names of layers that are not
+        trainable in a model of which others are, even if the model itself is not, and
+        whose own layers have no adapters; without those that are empty.
     """
-    layers = naming(_own_layers(model))
+    layers = layer_names(model)
     quantized = {
         name: quantization_of(layer)
         for name, layer in layers.items()
@@ -61,20 +46,17 @@ def layer_states(model: keras.Model, naming: Naming = by_path) -> dict:
     return found
 
 
-def make_with_states(
-    make: Callable[..., keras.Model], config: dict, naming: Naming = by_path
-) -> keras.Model:
+def make_with_states(make: Callable[..., keras.Model], config: dict) -> keras.Model:
     """A model from its configuration, without its weights.
 
     Args:
         make: the model's class, or a function that makes one.
         config: its arguments, with those of `layer_states` among them.
-        naming: that of `layer_states`.
     """
     config = dict(config)
     quantized, frozen = config.pop(QUANTIZED, {}), config.pop(FROZEN, ())
     model = make(**config)
-    layers = naming(_own_layers(model))
+    layers = layer_names(model)
     if frozen and not model.trainable:
         for layer in layers.values():
             layer.trainable = True
@@ -95,11 +77,3 @@ def _frozen(layers):
         if not any(name.startswith(f"{top}/") for top in tops):
             tops.append(name)
     return tops
-
-
-def _own_layers(model) -> list[keras.layers.Layer]:
-    """The layers of a model that are not in a model inside it."""
-    _, *layers = sublayers(model)
-    parts = [layer for layer in layers if isinstance(layer, keras.Model)]
-    inside = {id(layer) for part in parts for layer in sublayers(part)}
-    return [layer for layer in layers if id(layer) not in inside]

@@ -5,6 +5,7 @@ import warnings
 import keras
 
 from tfeff.encoders.encoder import Encoder, check_encoder
+from tfeff.encoders.layer_names import weight_names
 from tfeff.encoders.layer_states import QUANTIZED
 from tfeff.layers.relative_attention import METHODS
 from tfeff.utils.checks import check_choice, check_integer
@@ -76,7 +77,7 @@ def swap_positions(
         else _relative(specs, method, max_distance)
     )
     config["position"] = "none"
-    swapped = Encoder.from_config(config)
+    swapped = type(encoder).from_config(config)
     _copy_weights(encoder, swapped, method)
     return swapped
 
@@ -93,21 +94,21 @@ def _relative(spec, method, max_distance):
 
 def _copy_weights(encoder, swapped, method):
     neutral = keras.initializers.get(METHODS[method].neutral)
-    kept = {weight.path: weight for weight in encoder.weights}
+    kept = weight_names(encoder)
     frozen = []
-    for weight in swapped.weights:
-        if weight.path in kept:
-            weight.assign(kept.pop(weight.path))
+    for name, weight in weight_names(swapped).items():
+        if name in kept:
+            weight.assign(kept.pop(name))
         else:
             weight.assign(neutral(weight.shape, weight.dtype))
-            frozen += [weight.path] * (not weight.trainable)
-    lost = set()
+            frozen += [name] * (not weight.trainable)
     if encoder.position == "absolute":
-        lost = {encoder.embedding.position_embedding.embeddings.path}
-    if set(kept) != lost:
+        table = encoder.embedding.position_embedding.embeddings
+        kept = {name: weight for name, weight in kept.items() if weight is not table}
+    if kept:
         raise ValueError(
             "`encoder` must have the weights that its configuration says, without "
-            f"adapters or quantization. Received also: {sorted(set(kept))}"
+            f"adapters or quantization. Received also: {sorted(kept)}"
         )
     if frozen:
         warnings.warn(

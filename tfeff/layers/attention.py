@@ -212,6 +212,20 @@ def accepts(layer: keras.layers.Layer, argument: str) -> bool:
     return argument in inspect.signature(layer.call).parameters
 
 
+def stands_for(layer: keras.layers.Layer, kernel: str, methods: Sequence[str]) -> bool:
+    """Whether a method computes what other methods of the layer say.
+
+    It does not where a class overrides one of them that is more derived than the class
+    that has the kernel.
+    """
+
+    def depth(name):
+        kinds = enumerate(type(layer).__mro__)
+        return next(index for index, kind in kinds if name in vars(kind))
+
+    return all(depth(kernel) <= depth(method) for method in methods)
+
+
 def project_to_heads(dense: keras.layers.Dense, x, num_heads: int, heads_first=True):
     """`dense(x)` in heads, `[B, T, D]` to `[B, N, T, H]`, or to `[B, T, N, H]`.
 

@@ -49,7 +49,8 @@ class Queries(NamedTuple):
     Attributes:
         vectors: float tensor `[B, N, t, H]`.
         relative: dict of the layer's `relative_terms` at the relative positions
-            `1 - t … S` to the first query, `[t + S, ...]` each; `None` for queries
+            `1 - t … S` to the first query, `[t + S, ...]` each, or `NearFar`s of
+            them in long sequences where the layer has a `reach`; `None` for queries
             without a position, or at given positions.
         positions: integer tensor `[t, 1]` or `[B, t, 1]`; `None` without positions.
         segment_ids: integer tensor `[B, 1, t, 1]`, or `None`.

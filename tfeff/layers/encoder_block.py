@@ -12,7 +12,7 @@ from tfeff.compat import (
     shared_config,
     sublayers,
 )
-from tfeff.layers.attention import Attention, accepts, declares
+from tfeff.layers.attention import Attention, accepts, declares, stands_for
 from tfeff.layers.attention_inputs import AttentionInputs
 from tfeff.layers.checks import (
     check_floats,
@@ -24,6 +24,7 @@ from tfeff.layers.checks import (
 from tfeff.layers.dropout import Dropout, draw_seeds, drawn_seeds
 from tfeff.layers.head_masks import active_head_mask
 from tfeff.layers.layer import Layer
+from tfeff.layers.partitioned import Partitioned
 from tfeff.layers.record_layers import active_recording
 from tfeff.ops.kernels.backends import after
 from tfeff.utils.checks import check_integer, check_positive, check_rate
@@ -120,6 +121,13 @@ class EncoderBlock(Layer):
         self.feedforward = feedforward
         optional = "segment_ids", "layer_index", "recompute"
         self._accepted = frozenset(x for x in optional if accepts(attention, x))
+        # Keras' layers cannot get it in `**kwargs`, beside tensors.
+        if isinstance(attention, Partitioned) and "layer_index" not in self._accepted:
+            raise ValueError(
+                "`attention` must have `layer_index` among the arguments of its "
+                "`call`, by name, as its partition depends on it. Received: "
+                f"attention={attention!r}"
+            )
         self.dropout = check_rate("dropout", dropout)
         self.layer_norm_epsilon = check_positive(
             "layer_norm_epsilon", layer_norm_epsilon
@@ -127,8 +135,8 @@ class EncoderBlock(Layer):
         self.memory_efficient = check_memory_efficient(memory_efficient)
         if self.memory_efficient == "attention" and "recompute" not in self._accepted:
             raise ValueError(
-                f"`memory_efficient` must be False or 'block' for "
-                f"{type(attention).__name__}, which has no scores to recompute. "
+                f"`memory_efficient` must be False or 'block' for a "
+                f"{type(attention).__name__}, whose `call` has no `recompute`. "
                 f"Received: memory_efficient={memory_efficient!r}"
             )
         if layer_index is not None:
@@ -347,6 +355,24 @@ def _check_width(name, output, hidden):
             f"`{name}` must give vectors of the hidden size {hidden.shape[-1]}. "
             f"Received: {name} with an output of shape {tuple(output.shape)}"
         )
+
+
+def check_attend(name: str, blocks: Sequence[EncoderBlock]) -> None:
+    """Raises where `attend` does not compute what `call` does, of a block's layers.
+
+    Attentions that declare no ability to attend tell it themselves.
+    """
+    for block in blocks:
+        layers = [block]
+        if any(declares(block.attention, x) for x in ("any_mask", "can_pool")):
+            layers.append(block.attention)
+        for layer in layers:
+            if not stands_for(layer, "attend", ("call",)):
+                raise ValueError(
+                    f"`{name}` must have layers whose `attend` computes what their "
+                    "`call` does, for single queries. Received: a "
+                    f"{type(layer).__name__}, which overrides `call` alone"
+                )
 
 
 def check_memory_efficient(memory_efficient) -> bool | str:

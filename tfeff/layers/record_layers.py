@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import keras
 
-from tfeff.layers.attention import declares
+from tfeff.layers.attention import accepts, declares
 from tfeff.layers.checks import check_has_blocks
 from tfeff.utils.checks import check_choice
 from tfeff.utils.types import Tensor
@@ -54,6 +54,11 @@ class Recording:
 
     def attend(self, attention, hidden, **arguments):
         """`attention(hidden, ...)`, with its map recorded."""
+        if not accepts(attention, "return_attention_scores") and self._kind:
+            raise ValueError(
+                "`attention` must be None for an attention that returns no scores. "
+                f"Received: attention={self._kind!r} for {type(attention).__name__}"
+            )
         if not self.hidden_states:
             self.hidden_states.append(hidden)
         elif self._blocks and len(self.hidden_states) > len(self._blocks):

@@ -5,7 +5,7 @@ import functools
 from keras import ops
 
 from tfeff import ops as functional
-from tfeff.layers.attention import Attention
+from tfeff.layers.attention import Attention, stands_for
 from tfeff.layers.attention_inputs import AttentionInputs, Keys, Queries
 from tfeff.layers.checks import check_hidden, check_return_scores, visible_keys
 from tfeff.ops.kernels.near_far import NearFar
@@ -13,6 +13,17 @@ from tfeff.ops.kernels.query_blocks import first_near, over_query_blocks
 from tfeff.ops.masking import all_true
 from tfeff.utils.checks import check_integer
 
+# The methods that a subclass overrides to compute another attention.
+HOOKS = (
+    "scores",
+    "attention_weights",
+    "values",
+    "context",
+    "mask",
+    "keep",
+    "partition",
+    "value_rows",
+)
 # With "auto", longer sequences are computed in blocks of so many queries.
 WHOLE_LENGTH = 1024
 BLOCK_SIZE = 256
@@ -35,8 +46,9 @@ class ScoredAttention(Attention):
         values             from weights to context vectors
 
     If there is a faster kernel, it overrides `context`, which equals the last three in
-    order, with dropout of the weights; or `fused_context`, which needs no blocks. This
-    class does the rest for all attentions: masks, dropout, blocks of queries,
+    order, with dropout of the weights; or `fused_context`, which needs no blocks. A
+    kernel is left out in subclasses that override what it computes. This class does
+    the rest for all attentions: masks, dropout, blocks of queries,
     recomputation, single queries, queries without a position, returned scores, heads
     that are switched off, the output projection.
 
@@ -82,14 +94,18 @@ class ScoredAttention(Attention):
             inputs: the inputs of the attention.
 
         Returns:
-            Dict of tensors `[R, ...]`.
+            Dict of tensors `[R, ...]`, which the other methods get as
+            `Queries.relative`.
         """
         return {}
 
     def reach(self, inputs: AttentionInputs) -> int | None:
         """The distance beyond which relative terms are constant on either side.
 
-        Blocks of queries then compute them for near keys only. `None` if they are not.
+        Blocks of queries then compute them for near keys only: in long sequences
+        `Queries.relative` has `NearFar`s (`tfeff.ops.kernels.near_far`) in place of
+        tensors, of which `kernels.toeplitz_rows` makes the `[N, t, S]` of all keys.
+        `None` if they are not constant, or if the layer's `scores` take tensors alone.
         """
         return None
 
@@ -190,7 +206,9 @@ class ScoredAttention(Attention):
 
         def context_of(queries, relative, keys, context=None):
             queries = queries._replace(relative=relative, context=context)
-            return self.context(queries, keys)
+            if stands_for(self, "context", ("attention_weights", "values")):
+                return self.context(queries, keys)
+            return ScoredAttention.context(self, queries, keys)
 
         def in_blocks(size, longest=None):
             near = size and self._near(inputs, size, ops.shape(keys.vectors)[2])

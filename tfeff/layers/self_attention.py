@@ -2,25 +2,14 @@ from typing import Any
 
 import keras
 
-from tfeff.layers.attention import project_to_heads
+from tfeff.layers.attention import project_to_heads, stands_for
 from tfeff.layers.attention_inputs import AttentionInputs, Keys, Queries
 from tfeff.layers.checks import check_disabled_heads, check_divides, check_hidden
-from tfeff.layers.scored_attention import ScoredAttention
+from tfeff.layers.scored_attention import HOOKS, ScoredAttention
 from tfeff.ops import kernels
 from tfeff.ops.kernels import fused
 from tfeff.utils.checks import check_integer
 from tfeff.utils.types import Config, Shape, Tensor
-
-# The methods that a subclass overrides to compute another attention.
-_HOOKS = (
-    "scores",
-    "attention_weights",
-    "values",
-    "context",
-    "mask",
-    "partition",
-    "value_rows",
-)
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -129,17 +118,15 @@ class SelfAttention(ScoredAttention):
 
     def fused_context(self, queries: Queries, keys: Keys) -> Tensor | None:
         others = queries.ranks, queries.dropout_bits
-        if any(x is not None for x in others) or not self._is_plain():
+        if any(x is not None for x in others):
+            return None
+        if not stands_for(self, "fused_context", HOOKS):
             return None
         if not fused.can_fuse(queries.vectors, keys.vectors):
             return None
         return fused.fused_attention(
             queries.vectors, keys.vectors, keys.values, keys.visible
         )
-
-    def _is_plain(self) -> bool:
-        """Whether no subclass overrides the methods that compute the context."""
-        return all(getattr(type(self), x) is getattr(SelfAttention, x) for x in _HOOKS)
 
     def get_config(self) -> Config:
         config = super().get_config()

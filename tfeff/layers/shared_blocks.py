@@ -6,7 +6,7 @@ import keras
 
 from tfeff.compat import shared_config
 from tfeff.layers.checks import check_hidden, check_initializer
-from tfeff.layers.encoder_block import EncoderBlock, check_blocks
+from tfeff.layers.encoder_block import EncoderBlock, check_attend, check_blocks
 from tfeff.layers.layer import Layer
 
 
@@ -28,6 +28,7 @@ class SharedBlocks(Layer):
     ):
         encoder = blocks if hasattr(blocks, "blocks") else None
         blocks = check_blocks(getattr(blocks, "blocks", blocks))
+        check_attend("blocks", blocks)
         dtype = kwargs.pop("dtype", None)
         super().__init__(
             dtype=blocks[0].dtype_policy if dtype is None else dtype, **kwargs

@@ -4,7 +4,9 @@ import keras
 from keras import ops
 
 from tfeff import ops as functional
+from tfeff.layers.attention import stands_for
 from tfeff.layers.attention_inputs import AttentionInputs, Keys, Queries
+from tfeff.layers.scored_attention import HOOKS
 from tfeff.layers.self_attention import SelfAttention
 from tfeff.ops import kernels
 from tfeff.ops.attention import scaled
@@ -201,7 +203,9 @@ class SparseAttention(SelfAttention):
             # without a value.
             everything |= self.is_converted or not ops.is_tensor(length)
         restricted = inputs.positions is not None or inputs.query_ranks is not None
-        return inputs.positional and not everything and not restricted
+        if everything or restricted or not inputs.positional:
+            return False
+        return stands_for(self, "_window_context", HOOKS)
 
     def _window_context(self, queries, relative, summaries, context=None):
         """Context vectors `[B, N, W t, H]`, not scaled up for dropout."""

@@ -6,8 +6,8 @@ import keras
 
 from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import check_encoder
+from tfeff.encoders.layer_names import weight_names
 from tfeff.objectives.distillation.layer_map import make_layer_map
-from tfeff.objectives.heads import weights_by_name
 from tfeff.objectives.masked_lm import MaskedLM
 from tfeff.utils.checks import differences
 
@@ -115,7 +115,7 @@ def copy_head(student: MaskedLM, teacher: MaskedLM) -> None:
 
 def _table_triples(student, teacher):
     """The name, the student's and the teacher's weight, for all of the embedding."""
-    one, other = weights_by_name(student), weights_by_name(teacher)
+    one, other = weight_names(student), weight_names(teacher)
     if missing := sorted(set(one) - set(other)):
         raise ValueError(
             "`student` must have layers like the teacher's to copy them. Received: a "

@@ -75,7 +75,7 @@ def generator_for(encoder: Encoder, ratio: float = 1 / 4, **overrides: Any) -> E
     config["num_heads"] = heads
     config["embedding_dim"] = encoder.embedding_dim
     config["attention"] = _with_all_heads(config["attention"])
-    return Encoder.from_config({**config, **overrides, "tables_of": encoder})
+    return type(encoder).from_config({**config, **overrides, "tables_of": encoder})
 
 
 def _has_even_parts(attention):

@@ -7,6 +7,8 @@ from typing import Any
 import keras
 import numpy as np
 
+from tfeff.encoders.layer_names import weight_names
+
 
 @dataclasses.dataclass(frozen=True)
 class Head:
@@ -24,7 +26,7 @@ class Head:
     @classmethod
     def of(cls, layer: keras.layers.Layer, **settings) -> "Head":
         """A layer as a head."""
-        return cls(weights_by_name(layer), settings)
+        return cls(weight_names(layer), settings)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The values of weights and settings by name, as a preset keeps them."""
@@ -77,16 +79,6 @@ def weights_beside(
     """The weights of a model that are not its encoder's."""
     inside = {id(weight) for weight in encoder.weights}
     return [weight for weight in model.weights if id(weight) not in inside]
-
-
-def weights_by_name(layer: keras.layers.Layer) -> dict[str, keras.Variable]:
-    """The weights of a layer by their paths below it."""
-    found = {}
-    for weight in layer.weights:
-        parts = weight.path.split("/")
-        below = len(parts) - parts[::-1].index(layer.name)
-        found["/".join(parts[below:])] = weight
-    return found
 
 
 def weight_array(weight: keras.Variable) -> np.ndarray:

@@ -6,6 +6,7 @@ from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import check_encoder
 from tfeff.layers import TwoStreamBlocks
 from tfeff.layers.attention import declares
+from tfeff.layers.encoder_block import check_attend
 from tfeff.layers.initializer import bert_initializer
 from tfeff.objectives.heads import Head
 from tfeff.objectives.objective import (
@@ -126,6 +127,7 @@ def _check_attentions(encoder):
             "blockwise attention and convolutions do not. "
             f"Received: {', '.join(sorted(unable))}"
         )
+    check_attend("encoder", encoder.blocks)
 
 
 def _absolute(encoder, positions):

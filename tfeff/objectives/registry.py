@@ -15,6 +15,7 @@ from tfeff.data.pretraining.sentence_pairs import SentencePairs
 from tfeff.encoders import Encoder
 from tfeff.objectives.generator import generator_for
 from tfeff.objectives.masked_lm import MaskedLM
+from tfeff.objectives.objective import Objective
 from tfeff.objectives.permutation_lm import PermutationLM
 from tfeff.objectives.replaced_token import ReplacedTokenDetection
 from tfeff.objectives.sentence_pair import SentencePairPrediction
@@ -121,8 +122,19 @@ Received: masking='ngram'
         return name in _names(self.examples) | self._model_settings()
 
     def _model_settings(self):
-        arguments = list(inspect.signature(self.make_model).parameters.values())[1:]
-        return {a.name for a in arguments if a.kind != a.VAR_KEYWORD}
+        steps = [self.make_model]
+        if inspect.isclass(self.make_model):  # It passes **kwargs on to its bases.
+            own = self.make_model.__mro__
+            steps = [kind for kind in own if "__init__" in vars(kind)]
+        names: set[str] = set()
+        for step in steps:
+            if step is Objective:
+                return names
+            _, *arguments = inspect.signature(step).parameters.values()
+            names |= {a.name for a in arguments if a.kind != a.VAR_KEYWORD}
+            if all(a.kind != a.VAR_KEYWORD for a in arguments):
+                return names
+        return names
 
 
 def register(objective: PretrainingObjective) -> PretrainingObjective:

@@ -6,11 +6,12 @@ from keras import ops
 from tfeff.compat import untracked
 from tfeff.encoders import Encoder, extend_length
 from tfeff.encoders.encoder import check_encoder
+from tfeff.encoders.layer_names import weight_names
 from tfeff.encoders.layer_states import layer_states
 from tfeff.layers.checks import check_activation_name
 from tfeff.layers.dense import bert_dense
 from tfeff.objectives.binary_metrics import binary_metrics
-from tfeff.objectives.heads import Head, weights_by_name
+from tfeff.objectives.heads import Head
 from tfeff.objectives.masked_lm import make_masked_lm_head
 from tfeff.objectives.objective import (
     TARGET_MEAN,
@@ -182,8 +183,8 @@ class ReplacedTokenDetection(Objective):
         layers = [self.get_layer(f"discriminator_{part}") for part in _PARTS]
         shared = {id(weight) for weight in self.encoder.weights}
         own = {
-            f"encoder/{weight.path}": weight
-            for weight in self.generator.weights
+            f"encoder/{name}": weight
+            for name, weight in weight_names(self.generator).items()
             if id(weight) not in shared
         }
         head = self.get_layer("generator_head").as_head()
@@ -366,7 +367,7 @@ def _head(layers, activation):
     weights = {
         f"{part}/{name}": weight
         for part, layer in zip(_PARTS, layers)
-        for name, weight in weights_by_name(layer).items()
+        for name, weight in weight_names(layer).items()
     }
     return Head(weights, {"activation": activation})
 

@@ -4,7 +4,6 @@ import dataclasses
 import hashlib
 import json
 import os
-from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,8 @@ from tfeff.compat import sublayers
 from tfeff.encoders import Encoder
 from tfeff.encoders.adapters import adapted_projections, own_weights, projections
 from tfeff.encoders.encoder import encoder_of
-from tfeff.objectives.heads import heads_of, weight_array, weights_beside
+from tfeff.encoders.layer_names import layer_names, weight_names
+from tfeff.objectives.heads import heads_of, weight_array
 from tfeff.objectives.objective import Objective
 from tfeff.storage.arguments import READ, REPLACE, paths
 from tfeff.utils.checks import check_path
@@ -44,8 +44,8 @@ def save_lora(model: Encoder | Objective, path: str | os.PathLike) -> None:
         TypeError: if `model` is of another type, such as a distillation, whose
             `model.student` is one.
         ValueError: if it has no adapters, adapters of several ranks, adapters with a
-            `lora_alpha` that is not their rank, or one on an embedding; if two weights
-            beside the encoder have one path; or if `path` has another ending.
+            `lora_alpha` that is not their rank, or one on an embedding; or if `path`
+            has another ending.
         OSError: if the file cannot be written; what was there then still is.
 
     Example:
@@ -73,23 +73,23 @@ def save_lora(model: Encoder | Objective, path: str | os.PathLike) -> None:
     path, encoder = check_path("path", path), _encoder(model)
     if not path.endswith(".safetensors"):
         raise ValueError(f"`path` must end in .safetensors. Received: path={path!r}")
-    adapted = adapted_projections(encoder)
+    adapted = _by_name(adapted_projections(encoder), encoder)
     if not adapted:
         raise ValueError(
             "`model` must have adapters: `enable_lora` of its encoder adds them. "
             f"Received: model={model!r} without any"
         )
-    _check_scale(adapted)
+    _check_scale(adapted.values())
     arrays = {
-        f"encoder/{layer.path}/{factor}": weight_array(getattr(layer, factor))
-        for layer in adapted
+        f"encoder/{name}/{factor}": weight_array(getattr(layer, factor))
+        for name, layer in adapted.items()
         for factor in _FACTORS
     }
     arrays |= {f"head/{name}": weight_array(x) for name, x in _heads(model).items()}
     notes = {
         "format": _FORMAT,
-        "rank": str(adapted[0].lora_rank),
-        "layers": json.dumps(sorted({layer.name for layer in adapted})),
+        "rank": str(next(iter(adapted.values())).lora_rank),
+        "layers": json.dumps(sorted(map(_last, adapted))),
         "heads": json.dumps(_settings(model)),
         "base_shapes": json.dumps(_shapes(encoder)),
         "base_sha256": _base_digest(encoder),
@@ -119,25 +119,25 @@ def load_lora(model: Encoder | Objective, path: str | os.PathLike) -> None:
         ValueError: if the file is missing or damaged, or lacks adapters that it names;
             if the model has other adapters, or none although the file has them for only
             some of the layers of a name; or if the frozen weights, the heads or their
-            settings are others, or two of their weights have one path. The model is
-            then as it was.
+            settings are others. The model is then as it was.
 
     Example: see `save_lora`.
     """
     path, encoder = check_path("path", path), _encoder(model)
-    adapted = adapted_projections(encoder)
+    adapted = _by_name(adapted_projections(encoder), encoder)
     arrays, notes = _read(path)
     _check_base(encoder, notes, path)
     rank, layers = notes.rank, notes.layers
-    present = {layer.lora_rank for layer in adapted}, {x.name for x in adapted}
+    present = {x.lora_rank for x in adapted.values()}, set(map(_last, adapted))
     if adapted and present != ({rank}, set(layers)):
         raise ValueError(
             "`model` must have no adapters, or such of the same layers and rank. "
             f"Received: rank {sorted(present[0])} on {sorted(present[1])}; {path} has "
             f"rank {rank} on {layers}"
         )
-    _check_scale(adapted)
-    _check_factors(adapted or projections(encoder), arrays, notes, path)
+    _check_scale(adapted.values())
+    able = _by_name(projections(encoder), encoder)
+    _check_factors(adapted or able, arrays, notes, path)
     heads = _heads(model)
     found = {name: x.shape for name, x in arrays.items() if name.startswith("head/")}
     expected = {f"head/{name}": tuple(x.shape) for name, x in heads.items()}
@@ -153,10 +153,11 @@ def load_lora(model: Encoder | Objective, path: str | os.PathLike) -> None:
             f"Received: {settings}; {path} has {notes.heads}"
         )
     if not adapted:
-        encoder.enable_lora(rank, layers)
-    for layer in adapted_projections(encoder):
+        names = {layer.name for name, layer in able.items() if _last(name) in layers}
+        encoder.enable_lora(rank, sorted(names))
+    for name, layer in _by_name(adapted_projections(encoder), encoder).items():
         for factor in _FACTORS:
-            getattr(layer, factor).assign(arrays[f"encoder/{layer.path}/{factor}"])
+            getattr(layer, factor).assign(arrays[f"encoder/{name}/{factor}"])
     for name, weight in heads.items():
         weight.assign(arrays[f"head/{name}"])
 
@@ -182,17 +183,20 @@ def _is_of_one(model):
 
 
 def _heads(model):
-    """The weights of a model that are not its encoder's, by their paths."""
-    weights = weights_beside(_encoder(model), model)
-    heads = {weight.path: weight for weight in weights}
-    if len(heads) < len(weights):
-        counts = Counter(weight.path for weight in weights)
-        raise ValueError(
-            "`model` must have weights beside its encoder that differ in their paths, "
-            "by which a file keeps them. Received: several of the paths "
-            f"{sorted(path for path, count in counts.items() if count > 1)}"
-        )
-    return heads
+    """The weights of a model that are not its encoder's, by their names."""
+    inside = {id(weight) for weight in _encoder(model).weights}
+    return {n: x for n, x in weight_names(model).items() if id(x) not in inside}
+
+
+def _by_name(layers, encoder):
+    """Layers of an encoder by their names."""
+    wanted = {id(layer) for layer in layers}
+    return {n: x for n, x in layer_names(encoder).items() if id(x) in wanted}
+
+
+def _last(name):
+    """The last part of the name of a layer."""
+    return name.rpartition("/")[2]
 
 
 def _settings(model):
@@ -332,7 +336,7 @@ def _check_factors(layers, arrays, notes, path):
     given = {name.rpartition("/")[0] for name in found}
     if (
         found != {f"{layer}/{factor}" for layer in given for factor in _FACTORS}
-        or {layer.rpartition("/")[2] for layer in given} != set(notes.layers)
+        or set(map(_last, given)) != set(notes.layers)
         or {_inner_size(name, arrays[name]) for name in found} != {notes.rank}
     ):
         raise ValueError(
@@ -340,7 +344,7 @@ def _check_factors(layers, arrays, notes, path):
             f"Received: path={path!r}, which names those of rank {notes.rank} on "
             f"{notes.layers} and has {sorted((n, arrays[n].shape) for n in found)}"
         )
-    expected = {f"encoder/{x.path}" for x in layers if x.name in notes.layers}
+    expected = {f"encoder/{x}" for x in layers if _last(x) in notes.layers}
     if given != expected:
         raise ValueError(
             "`model` must have adapters on the layers that the file has them for: "

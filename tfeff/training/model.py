@@ -13,7 +13,7 @@ from tfeff.compat import (
     is_seed_state,
     rate_of,
 )
-from tfeff.encoders.layer_states import by_order, layer_states, make_with_states
+from tfeff.encoders.layer_states import layer_states, make_with_states
 from tfeff.encoders.quantization import ChecksBeforeSaving
 from tfeff.training.backends import check_steps_per_execution, train_in_parts
 from tfeff.training.fit_data import check_batches, check_ends, num_updates
@@ -448,7 +448,7 @@ class FunctionalModel(DistributedModel, _FUNCTIONAL):
     """The class of a `DistributedModel` that is made of inputs and outputs."""
 
     def get_config(self) -> Config:
-        return {**super().get_config(), **layer_states(self, by_order)}
+        return {**super().get_config(), **layer_states(self)}
 
     @classmethod
     def from_config(cls, config: Config, custom_objects: Any = None) -> Any:
@@ -457,7 +457,7 @@ class FunctionalModel(DistributedModel, _FUNCTIONAL):
         def whole(**graph):
             return make(graph, custom_objects=custom_objects)
 
-        return make_with_states(whole, config, by_order)
+        return make_with_states(whole, config)
 
 
 def _is_global(loss):
