@@ -143,18 +143,10 @@ def test_every_argument_of_an_attention(name):
 
 
 def test_arguments_of_other_methods_are_refused():
-    """Files of earlier versions, which ignored them, are read."""
     for argument, value in (("num_buckets", 8), ("sinusoid", "concatenated")):
         spec = RELATIVE | {argument: value}
         with pytest.raises(ValueError, match=f"`{argument}` must be left out"):
             build("bert_base", **TINY, attention=spec)
-        config = build("bert_base", **TINY, attention=RELATIVE).get_config()
-        del config["attention_dropout"]
-        earlier = Encoder.from_config(config | {"attention": [spec, spec]})
-        assert earlier.attention == [RELATIVE] * 2
-        layer = earlier.blocks[0].attention
-        config = layer.get_config() | {argument: value}
-        assert type(layer).from_config(config).get_config() == layer.get_config()
 
 
 def test_a_users_attention_gets_its_index():

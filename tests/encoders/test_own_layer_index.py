@@ -1,7 +1,6 @@
 """A `layer_index` of the user's counts in all layers that have it, in every way."""
 
 import json
-import warnings
 
 import keras
 import numpy as np
@@ -115,23 +114,6 @@ def test_every_way_of_saving(tmp_path):
     assert [b.layer_index for b in generator_for(encoder, 1).blocks] == [2, None, 2]
     deeper = tfeff.training.double_depth(encoder)
     assert [b.layer_index for b in deeper.blocks] == [2, None, 2] * 2
-
-
-def test_what_earlier_versions_saved_computes_what_it_did():
-    """They took the argument and ignored it; an attention of the user's did not."""
-    config = make().get_config()
-    del config["attention_dropout"]
-    with pytest.warns(UserWarning, match="no `attention_dropout`.*ignored"):
-        earlier = Encoder.from_config(config)
-    assert [block.layer_index for block in earlier.blocks] == [None] * 3
-    assert earlier.get_config()["attention"] == {"name": "one_head"}
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        Encoder.from_config(make("one_head").get_config())
-    block = EncoderBlock(OneHeadAttention(4, layer_index=1), FeedForward(8))
-    config = block.get_config()
-    del config["layer_index"]
-    assert EncoderBlock.from_config(config).layer_index is None
 
 
 @pytest.mark.slow

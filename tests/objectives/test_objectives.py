@@ -1,7 +1,5 @@
 """What holds for every objective: padding, precision, saving, replicas, XLA."""
 
-import json
-import zipfile
 from functools import partial
 
 import keras
@@ -146,24 +144,6 @@ def test_losses_of_probabilities_are_refused(loss):
         lambda y_true, y_pred: y_pred[..., 0],
     ):
         model.compile(loss=fits)
-
-
-def test_a_saved_model_with_a_loss_of_probabilities_loads(tmp_path):
-    model, path = make_model(KINDS[0]), str(tmp_path / "model.keras")
-    model.compile()
-    model.save(path)
-    with zipfile.ZipFile(path) as archive:
-        files = {name: archive.read(name) for name in archive.namelist()}
-    config = json.loads(files["config.json"])
-    config["compile_config"]["loss"] = "sparse_categorical_crossentropy"
-    files["config.json"] = json.dumps(config).encode()
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-    with pytest.warns(UserWarning, match="'sparse_categorical.*Compile it again"):
-        loaded = keras.models.load_model(path)
-    with pytest.raises(ValueError, match="`loss` must take logits"):
-        loaded.compile(loss="sparse_categorical_crossentropy")
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -92,15 +92,6 @@ def test_the_head_of_a_preset_comes_along(tmp_path):
     assert same(outside(relu), before)
 
 
-def test_heads_of_pairs_come_along_from_runs_that_did_not_tell_their_kind(tmp_path):
-    old = make_model("sentence_order")  # As any model was told apart by its run alone.
-    keep(tmp_path / "run", "next_sentence", {2: old})
-    longer = make_model("next_sentence", length=24, seed=9)
-    kept = copy_heads(str(tmp_path / "run"), "next_sentence", longer)
-    assert sorted(kept) == ["masked_lm", "next_sentence", "pooler"]
-    assert same(outside(longer), outside(old))
-
-
 @pytest.mark.slow
 def test_a_generator_comes_along_if_it_has_the_size(tmp_path):
     settings = {"generator_override": {"num_heads": 1}}

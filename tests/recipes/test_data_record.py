@@ -1,13 +1,11 @@
 import json
 import os
 import time
-import types
 import zipfile
 
 import numpy as np
 import pytest
 
-import tfeff
 from tfeff import data, datasets
 from tfeff.recipes.data_record import keep_data
 from tfeff.training import RunDirectory
@@ -155,28 +153,3 @@ def test_a_cell_without_metrics_is_trained_again(tmp_path):
         keep_data(run, weather(), {"train": texts("a", "b")})
         train(run, file="model.keras")
         keep_data(run, weather(), {"train": texts("a", "c")})
-
-
-def test_labels_of_before_are_those_of_a_finished_model(tmp_path, monkeypatch):
-    parts = {"train": texts("a", "b")}
-    loaded = []
-
-    def load(path, compile):
-        loaded.append(os.path.relpath(path, tmp_path))
-        return types.SimpleNamespace(label_names=("wet", "dry"))
-
-    monkeypatch.setattr(tfeff.training, "load_checkpoint", load)
-    with RunDirectory(tmp_path / "run", {}) as run:
-        train(run, "a", "model.keras")  # It was killed.
-        keep_data(run, weather(), parts)
-        os.remove(run.path("read_data.json"))
-        train(run, "b")  # Its model was deleted.
-        keep_data(run, weather(), parts)
-        os.remove(run.path("read_data.json"))
-        for name in "dc":
-            train(run, name)
-            train(run, name, "model.keras")
-        with pytest.raises(ValueError, match="other label_names than Weather"):
-            keep_data(run, weather(), parts)
-        keep_data(run, weather(label_names=("wet", "dry")), parts)
-    assert loaded == ["run/cells/c/model.keras"] * 2

@@ -37,15 +37,6 @@ def test_a_run_exports_once(run):
     assert tfeff.export.versions(run.path("export")) == [first]
 
 
-@pytest.mark.slow
-def test_the_export_of_a_run_of_before_there_were_versions_stays(run):
-    flat = run.path("export")
-    tfeff.export.save_for_serving(make_encoder(), tokenizer(), flat)
-    assert export_once(run, make_encoder(), tokenizer()) == flat == newest_export(run)
-    tfeff.export.check_export(flat)
-    assert tfeff.export.versions(flat) == [flat]
-
-
 def test_a_preset_and_an_export_are_of_one_training(run, monkeypatch, capsys):
     exported = []
 

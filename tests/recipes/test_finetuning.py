@@ -182,18 +182,6 @@ def test_a_data_set_that_a_file_describes(data, pretrained, tmp_path):
         in result.stderr
     )
 
-    # Of a run of before, which has no record, the models tell their labels.
-    (run_dir / "read_data.json").unlink()
-    (run_dir / "SHA256SUMS").unlink()
-    result = run(*command)
-    assert result.returncode != 0
-    assert "which has read other label_names than Reviews has now" in result.stderr
-    record["label_names"] = ["0", "1"]
-    (folder / "dataset.json").write_text(json.dumps(record))
-    result = run(*command)
-    assert result.returncode == 0, result.stderr
-    assert (run_dir / "read_data.json").exists()
-
 
 @pytest.mark.slow
 def test_broken_lines_and_diverged_settings(data, pretrained, tmp_path):

@@ -40,12 +40,18 @@ def write_questions(folder, task, f1, exact_match):
     config = {"task": task, "pretrained": "blockbert"}
     scores = {"f1": f1, "exact_match": exact_match}
     write(folder, config, {"task": task, **scores, "grid": {}})
+    write_digests(folder, train="x", dev="y")
+
+
+def write_digests(folder, **digests):
+    (folder / "read_data.json").write_text(json.dumps({"examples": digests}))
 
 
 def write_part(folder, part, f1, exact_match):
     path = folder / "predictions" / part / "metrics.json"
     path.parent.mkdir(parents=True)
-    path.write_text(json.dumps({"f1": f1, "exact_match": exact_match}))
+    scores = {"f1": f1, "exact_match": exact_match, "examples": "z"}
+    path.write_text(json.dumps(scores))
 
 
 def test_tables_of_the_papers(tmp_path, capsys):
@@ -125,7 +131,7 @@ def test_the_part_that_a_run_chose_by_is_not_shown(tmp_path, capsys):
     for part, f1 in (("dev_half", 0.9), ("test_half", 0.5)):
         folder = tmp_path / "news" / "predictions" / part
         folder.mkdir(parents=True)
-        scores = {"f1": f1, "exact_match": f1}
+        scores = {"f1": f1, "exact_match": f1, "examples": part}
         (folder / "metrics.json").write_text(json.dumps(scores))
     settings = ReportSettings(runs=(str(tmp_path / "news"),))
     assert report(settings)["blockbert"]["NewsQA"]["f1"] == 0.5
@@ -160,10 +166,11 @@ def test_baselines_are_rows_below(tmp_path, capsys):
     write_texts(tmp_path / "c", "STS-B", "dev_pearson", dev_pearson=0.5, baseline=rated)
     words = baseline("most-frequent-tag", dev_f1=0.375)
     write_texts(tmp_path / "d", "WikiANN", "dev_f1", dev_f1=0.625, baseline=words)
+    write_digests(tmp_path / "d", train="x", dev="y")
     write_texts(tmp_path / "old", "CoLA", dev_accuracy=0.5)
     write_questions(tmp_path / "news", "NewsQA", 0.25, 0.125)
     (tmp_path / "news" / "predictions" / "test_half").mkdir(parents=True)
-    scores = {"f1": 0.375, "exact_match": 0.25}
+    scores = {"f1": 0.375, "exact_match": 0.25, "examples": "z"}
     scores["baseline"] = baseline("majority", f1=0.125, exact_match=0.0)
     path = tmp_path / "news" / "predictions" / "test_half" / "metrics.json"
     path.write_text(json.dumps(scores))
@@ -238,29 +245,24 @@ def test_columns_are_of_one_metric(tmp_path, capsys):
     )
 
 
-def test_columns_are_of_one_folder_of_data(tmp_path):
-    """WikiANN has a folder for each language, tasks of one's own may be alike."""
-    for run, task, data in (
-        ("a", "WikiANN", "ner/wikiann_en"),
-        ("b", "WikiANN", "ner/wikiann_de/"),
-        ("c", "RTE", "here/glue"),
-        ("d", "RTE", "glue_data"),  # The same everywhere.
-    ):
-        best = {"metric": "dev_f1", "best": {"mean": {"dev_f1": 0.5}}}
-        config = {"task": task, "pretrained": "shatter", "data": data}
-        write(tmp_path / run, config, best)
-    found = report(ReportSettings(runs=(f"{tmp_path}/*",)))["shatter"]
-    names = ["RTE", "WikiANN dev_f1 wikiann_de", "WikiANN dev_f1 wikiann_en"]
-    assert sorted(found) == names
-
-
-def write_own(folder, data, pretrained, **digests):
-    """A run on a task of one's own; without digests as of before there were any."""
+def write_own(folder, data, pretrained, task="Weather", **digests):
+    """A run on a task with files of one's own."""
     best = {"metric": "dev_accuracy", "best": {"mean": {"dev_accuracy": 0.5}}}
-    config = {"task": "Weather", "pretrained": pretrained, "data": data}
+    config = {"task": task, "pretrained": pretrained, "data": data}
     write(folder, config, best)
     if digests:
-        (folder / "read_data.json").write_text(json.dumps({"examples": digests}))
+        write_digests(folder, **digests)
+
+
+def test_columns_are_of_one_language(tmp_path):
+    """WikiANN has a folder for each; GLUE is the same everywhere."""
+    write_own(tmp_path / "a", "ner/wikiann_en", "bert", "WikiANN", train="x", dev="en")
+    write_own(tmp_path / "b", "ner/wikiann_de/", "bert", "WikiANN", train="y", dev="de")
+    write_own(tmp_path / "c", "here/glue", "bert", "RTE")
+    write_own(tmp_path / "d", "glue_data", "bert", "RTE")
+    found = report(ReportSettings(runs=(f"{tmp_path}/*",)))["bert"]
+    names = ["RTE", *(f"WikiANN dev_accuracy wikiann_{x}" for x in ("de", "en"))]
+    assert sorted(found) == names
 
 
 def test_columns_are_of_the_same_examples(tmp_path):
@@ -273,28 +275,19 @@ def test_columns_are_of_the_same_examples(tmp_path):
     write_own(tmp_path / "1", "v1/own", "bert", train="x", dev=digests["a"])
     write_own(tmp_path / "2", "copy/", "bert", train="y", dev=digests["a"])
     assert found() == {""}
-    # Runs of earlier versions, which tell the folder alone.
-    write_own(tmp_path / "old", "elsewhere/own", "bert")
-    assert found() == {""}
-    write_own(tmp_path / "other", "copied", "bert")
-    write_own(tmp_path / "same", "elsewhere/copied", "bert")
-    assert found() == {" own", " copied"}
-    for name in ("old", "other", "same"):
-        shutil.rmtree(tmp_path / name)
     write_own(tmp_path / "3", "other", "bert", train="x", dev=digests["b"])
     assert found() == {" own", " other"}
     write_own(tmp_path / "4", "v2/own", "bert", train="x", dev=digests["c"])
     assert found() == {" v1/own", " v2/own", " other"}
-    write_own(tmp_path / "5", "v2/own/", "bert")
-    write_own(tmp_path / "6", "v2/own", "bert")
-    expected = {" v1/own", f" v2/own {digests['c'][:8]}", " v2/own", " other"}
-    assert found() == expected
     # Edited in its place.
     write_own(tmp_path / "7", "v1/own", "bert", train="x", dev=digests["c"][::-1] + "d")
-    assert len(found()) == 5
+    assert len(found()) == 4
     (tmp_path / "7" / "read_data.json").write_text('{"examples": 3}')
     with pytest.raises(ValueError, match="/7', whose metrics are damaged"):
         found()
+    (tmp_path / "7" / "read_data.json").unlink()
+    with pytest.raises(ValueError, match="/7', it has no read_data.json"):
+        report(ReportSettings(runs=(str(tmp_path / "7"),)))
 
 
 def test_the_average_is_of_one_metric_a_task(tmp_path):

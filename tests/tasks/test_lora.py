@@ -40,16 +40,15 @@ def trained(tmp_path_factory):
     return model, path
 
 
-def rewritten(path, folder, earlier=False, arrays=(), **notes):
-    """The file with other arrays and notes, None for without; an earlier one's digest
-    is of the arrays alone."""
+def rewritten(path, folder, is_whole=True, arrays=(), **notes):
+    """The file with other arrays and notes, None for without, and their digest."""
     with safetensors.safe_open(path, framework="numpy") as file:
         known = file.metadata()
     found = safetensors.numpy.load_file(path)
     found = {n: x for n, x in (found | dict(arrays)).items() if x is not None}
-    if earlier:
-        known |= {"format": "tfeff.lora.1", "sha256": lora._digest(found)}
     known = {n: x for n, x in (known | notes).items() if x is not None}
+    if is_whole:
+        known["sha256"] = lora._whole_digest(found, known)
     safetensors.numpy.save_file(found, folder / "other.safetensors", known)
     return folder / "other.safetensors"
 
@@ -68,12 +67,12 @@ NOTES = [
 ]
 
 
-@pytest.mark.parametrize("earlier", [True, False], ids=["earlier", "now"])
+@pytest.mark.parametrize("is_whole", [True, False])
 @pytest.mark.parametrize("notes", NOTES, ids=lambda x: str(x)[:40])
-def test_changed_notes_are_named(notes, earlier, trained, tmp_path):
+def test_changed_notes_are_named(notes, is_whole, trained, tmp_path):
     model = base()
     before = [weight.numpy() for weight in model.weights]
-    other = rewritten(trained[1], tmp_path, earlier, **notes)
+    other = rewritten(trained[1], tmp_path, is_whole, **notes)
     message = r"`(path|model)` must .*other\.safetensors"
     with pytest.raises(ValueError, match=message):
         load_lora(model, other)
@@ -96,14 +95,6 @@ def test_other_adapters_than_those_named(change, trained, tmp_path):
     with pytest.raises(ValueError, match="`path` must have the adapters that it names"):
         load_lora(model, other)
     assert len(model.weights) == len(base().weights)
-
-
-def test_files_of_the_earlier_format_load(trained, tmp_path):
-    model, path = trained
-    loaded = base()
-    load_lora(loaded, rewritten(path, tmp_path, True))
-    batch = batch_of(model.encoder)
-    np.testing.assert_array_equal(loaded(batch), model(batch))
 
 
 def test_the_same_model_again(trained):
@@ -282,12 +273,6 @@ def test_heads_of_other_settings_are_refused(head, trained, tmp_path):
         load_lora(other, path)
     for one, weight in zip(before, other.weights, strict=True):
         np.testing.assert_array_equal(one, weight)
-    # Files of earlier versions do not say them.
-    earlier = rewritten(path, tmp_path, True, heads=None)
-    loaded = base()
-    load_lora(loaded, earlier)
-    batch = batch_of(model.encoder)
-    np.testing.assert_array_equal(loaded(batch), model(batch))
 
 
 def test_damage_is_named(trained, tmp_path):

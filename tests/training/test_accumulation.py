@@ -112,20 +112,13 @@ def test_losses_of_outputs_are_those_of_the_whole_batch():
     assert histories[1] == pytest.approx(histories[0], rel=1e-5)
 
 
-def test_other_losses_are_refused_but_for_old_files(tmp_path, monkeypatch):
+def test_other_losses_are_refused():
     inputs = keras.Input((3,))
     model = DistributedModel(inputs, keras.layers.Dense(2)(inputs))
     for loss in ("mse", [keras.losses.MeanSquaredError()], {"a": "mse"}):
         with pytest.raises(ValueError, match="`loss` must be made of means.*_steps=2"):
             model.compile("sgd", loss, accumulation_steps=2)
     model.compile("sgd", accumulation_steps=2)  # A model's own loss.
-    with monkeypatch.context() as patch:
-        patch.setattr(tfeff.training.model, "_is_global", lambda loss: True)
-        model.compile("sgd", "mse", accumulation_steps=2)
-        save_checkpoint(model, tmp_path / "old.keras")
-    with pytest.warns(UserWarning, match="accumulation_steps=2 and a loss that is no"):
-        found = load_checkpoint(tmp_path / "old.keras")
-    assert found.accumulation_steps == 1
 
 
 def test_weights_of_losses_are_named():

@@ -81,7 +81,7 @@ def load_replaced_token(
         _beside(other, encoder),
         encoder,
         activation=head["activation"].item(),
-        generator_head=masked_lm_settings(masked_lm, other),
+        generator_head=masked_lm_settings(masked_lm),
         **settings,
     )
     model.heads()["replaced_token"].assign(head)

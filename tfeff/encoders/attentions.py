@@ -3,14 +3,13 @@
 import functools
 import inspect
 import operator
-import warnings
 from collections.abc import Callable
 
 import keras
 
 from tfeff import layers
 from tfeff.layers.initializer import bert_initializer
-from tfeff.layers.relative_attention import METHODS, without_others
+from tfeff.layers.relative_attention import METHODS
 from tfeff.utils.checks import (
     check_callable,
     check_choice,
@@ -20,8 +19,6 @@ from tfeff.utils.definitions import UNREGISTERED, as_dict, check_complete, refus
 
 _REGISTRY: dict[str, Callable] = {}
 _OWN: set[str] = set()
-# The attentions whose `layer_index` earlier versions ignored.
-_HAD_NO_INDEX = ("partitioned", "one_head")
 
 
 def register_attention(name: str, make: Callable | None = None) -> Callable:
@@ -145,30 +142,6 @@ def layer_specs(attention: str | dict | list, num_layers: int) -> list:
 def own_layer_index(spec: str | dict) -> int | None:
     """The index that an attention's specification gives instead of the layer's."""
     return spec.get("layer_index") if isinstance(spec, dict) else None
-
-
-def earlier_spec(attention: str | dict | list):
-    """Specifications of attentions as the versions before `attention_dropout` had them.
-
-    Those took some arguments and ignored them. These are left out here, and of a
-    `layer_index` a warning says so: the encoder computes what it computed then.
-    """
-    if isinstance(attention, (list, tuple)):
-        return [earlier_spec(spec) for spec in attention]
-    if not isinstance(attention, dict):
-        return attention
-    spec = dict(attention)
-    if spec.get("name") == "relative":
-        return without_others(spec)
-    if own_layer_index(spec) is not None and spec.get("name") in _HAD_NO_INDEX:
-        warnings.warn(
-            f"The encoder's configuration has the attention {attention}, but no "
-            "`attention_dropout`: it is of a version of tfeff that ignored the "
-            "`layer_index`, which is ignored here, too.",
-            stacklevel=2,
-        )
-        del spec["layer_index"]
-    return spec
 
 
 def _arguments_of(make: Callable) -> set[str]:

@@ -11,7 +11,6 @@ from tfeff.compat import (
     untracked,
 )
 from tfeff.encoders.adapters import Adapters
-from tfeff.encoders.attentions import earlier_spec
 from tfeff.encoders.layer_states import layer_states, make_with_states
 from tfeff.encoders.preset_files import EncoderFiles
 from tfeff.encoders.quantization import ChecksBeforeSaving, check_keeps_quantization
@@ -363,8 +362,6 @@ class Encoder(
     def from_config(cls, config: Config) -> "Encoder":
         config = {**config, "dtype": keras.dtype_policies.get(config.get("dtype"))}
         config = SavedReference.revived(cls, config, "tables_of")
-        if "attention" in config and "attention_dropout" not in config:
-            config["attention"] = earlier_spec(config["attention"])
         return make_with_states(cls, config)
 
 

@@ -420,21 +420,9 @@ class RelativeAttention(SelfAttention):
 
     @classmethod
     def from_config(cls, config: Config) -> "RelativeAttention":
-        config = without_others(config)
+        config = dict(config)
         if config.get("relative_embedding") is not None:
             config["relative_embedding"] = keras.layers.deserialize(
                 config["relative_embedding"]
             )
-            # The table has these; earlier versions also saved other values here.
-            for name in ("max_distance", "num_buckets"):
-                config.pop(name, None)
         return cls(**config)
-
-
-def without_others(config: dict) -> dict:
-    """Arguments without those of other methods, which earlier versions ignored."""
-    method = config.get("method")
-    others = {
-        name for name in ("num_buckets", "sinusoid") if _OPTIONS[name][0] != method
-    }
-    return {name: value for name, value in config.items() if name not in others}

@@ -1,7 +1,6 @@
 """The base class of pretraining objectives and tasks."""
 
 import inspect
-import warnings
 from typing import Any
 
 import keras
@@ -19,7 +18,6 @@ from tfeff.training.optimizers import adamw
 from tfeff.training.target_metrics import (
     SparseAccuracy,
     SparseCrossEntropy,
-    over_targets,
 )
 
 # The metric that replaces a loss in reports: its mean over all targets seen.
@@ -68,7 +66,6 @@ class Objective(StaysFrozen, DistributedModel):
     output_weights: Any = None
     rating_scale = 1.0  # The unit that errors of ratings are measured in.
     _weights_of_means: tuple | None = None
-    _is_read = False  # Whether a saved model is being compiled.
 
     def __init__(self, encoder: Encoder, inputs, outputs, **kwargs):
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
@@ -125,7 +122,7 @@ class Objective(StaysFrozen, DistributedModel):
             if self.output_weights is not None:
                 kwargs.setdefault("loss_weights", dict(self.output_weights))
         is_auto = isinstance(weighted_metrics, str) and weighted_metrics == "auto"
-        if kwargs.get("metrics") is not None and not self._is_read:
+        if kwargs.get("metrics") is not None:
             if not is_auto:
                 raise ValueError(
                     "`metrics` must be left out beside `weighted_metrics`: both are "
@@ -137,9 +134,7 @@ class Objective(StaysFrozen, DistributedModel):
             weighted_metrics = self.default_metrics() if are_means(loss) else None
         if weighted_metrics is None:
             weighted_metrics = []  # Keras would keep those of an earlier `compile`.
-        if self._is_read:  # Files of earlier versions have Keras' metrics.
-            weighted_metrics = keras.tree.map_structure(over_targets, weighted_metrics)
-        elif wrong := loss_of_probabilities(loss):
+        if wrong := loss_of_probabilities(loss):
             raise ValueError(
                 "`loss` must take logits, the outputs of this model: leave it out for "
                 "the default, or give a cross-entropy of Keras with "
@@ -182,20 +177,6 @@ class Objective(StaysFrozen, DistributedModel):
             return metrics
         means = [metric for metric in default if metric.name == TARGET_MEAN]
         return [*means, *keras.tree.flatten(metrics)]
-
-    def compile_from_config(self, config):
-        # Files from before losses of probabilities were refused must still load.
-        self._is_read = True
-        try:
-            super().compile_from_config(config)
-        finally:
-            self._is_read = False
-        if wrong := loss_of_probabilities(self.loss):
-            warnings.warn(
-                "The saved model was compiled with a loss of probabilities, and its "
-                f"outputs are logits: {wrong!r}. Compile it again to train it on",
-                stacklevel=2,
-            )
 
     def _means_in_loss(self, loss, weights):
         """Each output's weight in the reported loss.

@@ -15,7 +15,6 @@ import numpy as np
 import tfeff
 from tfeff.recipes.corpora import CACHES, cached_crosses_documents
 from tfeff.recipes.pretrain_settings import PretrainSettings
-from tfeff.recipes.runs import MODEL
 from tfeff.storage.arguments import READ_MODEL, paths
 from tfeff.tasks.pretrained import find_preset, split_step
 from tfeff.training.checkpoints import checkpoint_steps, load_notes, run_checkpoint
@@ -68,16 +67,9 @@ def keep_data(
         found[PRETRAINED] = digests
     path = run.path(READ_DATA)
     folders = os.path.join(glob.escape(run.directory), trained)
-    finished = sorted(glob.glob(os.path.join(folders, METRICS)))
-    models = (os.path.join(os.path.dirname(name), MODEL) for name in finished)
     there = {}
-    if finished and os.path.exists(path):
+    if glob.glob(os.path.join(folders, METRICS)) and os.path.exists(path):
         there = read_object(path, run.directory)
-    elif model := next(filter(os.path.exists, models), None):
-        # Earlier versions kept nothing but the labels, in the model.
-        loaded = tfeff.training.load_checkpoint(model, compile=False)
-        if names := getattr(loaded, "label_names", None):
-            there = {"label_names": list(names)}
     changes = [name for name in there if there[name] != found.get(name)]
     if changes == [PRETRAINED]:
         raise ValueError(

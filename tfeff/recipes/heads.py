@@ -48,18 +48,14 @@ class PretrainedHeads:
                 self.model = load_checkpoint(checkpoint, compile=False)
                 heads = heads_of(self.model)
                 self.arrays = {name: head.arrays() for name, head in heads.items()}
-                # A model of an earlier version does not know its kind of pairs.
-                if objective in PAIRS and objective not in self.arrays:
-                    (name,) = PAIRS & set(self.arrays)
-                    self.arrays[objective] = self.arrays.pop(name)
         elif step is None:
             self.arrays = read_heads(run_dir)
 
-    def settings(self, encoder) -> dict:
+    def settings(self) -> dict:
         """The arguments of a model like the one that the heads are of."""
         if "masked_lm" not in self.arrays:
             return {}
-        return masked_lm_settings(self.arrays["masked_lm"], encoder)
+        return masked_lm_settings(self.arrays["masked_lm"])
 
     def copy(self, model: keras.Model) -> list[str]:
         """Assigns the heads of the same names, sizes and settings to the model's.

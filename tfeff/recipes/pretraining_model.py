@@ -71,7 +71,7 @@ def make_model(settings: PretrainSettings, **changes) -> keras.Model:
 def _with_heads(settings, chosen, encoder):
     """The objective's model with the heads of what it starts from, if they fit."""
     found = PretrainedHeads(settings.pretrained, settings.objective)
-    like = found.settings(encoder) if chosen.has_setting("activation") else {}
+    like = found.settings() if chosen.has_setting("activation") else {}
     model = chosen.make_model(encoder, **like)
     kept = found.copy(model)
     own = heads_of(model) or {settings.objective}

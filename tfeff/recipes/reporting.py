@@ -42,14 +42,12 @@ class _Column(NamedTuple):
         digests: those of the examples that are scored, but of GLUE, whose files are
             the same everywhere. WikiANN has others for each language, and questions of
             one's own may be given as SQuAD's.
-        data: the folder of the files, of runs of earlier versions, without digests.
     """
 
     task: str
     scored_by: str
     of_questions: bool
     digests: tuple[str, ...] = ()
-    data: str = ""
 
 
 _AVERAGE = _Column("GLUE", "average", False)
@@ -116,9 +114,7 @@ def report(settings: ReportSettings) -> dict[str, dict[str, dict[str, float]]]:
     folders: dict[_Column, str] = {}
     runs = _runs(settings.runs)
     by_run: dict[tuple[_Column, str], dict[str, dict[str, float]]] = {}
-    known = {read[1:3] for read in runs.values() if read[1].digests}
     for run, (model, column, folder, scores, baseline) in runs.items():
-        column = _joined(column, folder, known)
         folders.setdefault(column, folder)
         _keep_best(by_column, model, column, scores)
         by_run.setdefault((column, model), {})[run] = scores
@@ -181,23 +177,6 @@ def _runs(patterns):
     return found
 
 
-def _joined(column, folder, known):
-    """The column of a run: without digests, the only one whose folder has the name.
-
-    Args:
-        column: what the run alone tells.
-        folder: its folder of data.
-        known: columns with digests, each with its folder.
-    """
-    fitting = {
-        other
-        for other, place in known
-        if other._replace(digests=()) == column._replace(data="")
-        and os.path.basename(place) == os.path.basename(folder)
-    }
-    return fitting.pop() if len(fitting) == 1 else column
-
-
 def _names(folders):
     """A title for each column, all different, of columns with their folders of data.
 
@@ -249,7 +228,7 @@ def _keep_best(found, name, column, scores):
 def _read(folder):
     """The encoder, column, folder of data, metrics and baseline.
 
-    Runs of earlier versions have no baseline. Fixed benchmarks have no folder.
+    Fixed benchmarks have no folder, and some runs no baseline.
     """
     config, metrics = (_json(folder, name) for name in ("config.json", "metrics.json"))
     is_question = "grid" in metrics
@@ -280,11 +259,10 @@ def _read(folder):
         is_fixed = task in SCORED_TASKS
         data = "" if is_fixed else config.get("data", "").rstrip("/")
         if predicted:
-            digests = (predicted["examples"],) if "examples" in predicted else ()
+            digests = (_text(predicted["examples"]),)
         else:
             digests = () if is_fixed else _digests(folder)
-        place = {"digests": digests} if digests else {"data": os.path.basename(data)}
-        column = _Column(task, scored_by, is_question, **place)
+        column = _Column(task, scored_by, is_question, digests)
         return _text(config["pretrained"]), column, data, scores, baseline
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(
@@ -300,9 +278,7 @@ def _text(value):
 
 
 def _digests(folder):
-    """Digests of the scored parts; none where an earlier version noted none."""
-    if not os.path.isfile(os.path.join(folder, READ_DATA)):
-        return ()
+    """Digests of the scored parts."""
     parts = _json(folder, READ_DATA)["examples"]
     return tuple(str(parts[name]) for name in sorted(parts) if name != "train")
 

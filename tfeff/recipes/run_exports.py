@@ -63,7 +63,9 @@ def write_model(
     has_others = any(os.path.exists(run.path(name)) for name in (MODEL, "preset"))
     if not is_kept and has_others:
         make_anew(run.path("preset"), write_preset)
-        exported = export_anew(run, model, tokenizer, **options)
+        exported = tfeff.export.save_version(
+            model, tokenizer, run.path("export"), **options
+        )
         # Last, as the next start of a run that is killed before must do it all again.
         save(run.path(MODEL))
         return exported
@@ -102,7 +104,9 @@ def write_encoder(
     if not has_others or _has_encoder(preset, getattr(model, "encoder", model)):
         make_once(preset, write_preset)
         return export_once(run, served, tokenizer, **options)
-    exported = export_anew(run, served, tokenizer, **options)
+    exported = tfeff.export.save_version(
+        served, tokenizer, run.path("export"), **options
+    )
     # Last, as the next start of a run that is killed before must do it all again.
     make_anew(preset, write_preset)
     print(
@@ -171,28 +175,7 @@ def export_once(
     return newest_export(run)
 
 
-def export_anew(
-    run: tfeff.training.RunDirectory, model: keras.Model, tokenizer, **options
-) -> str:
-    """Exports the next version; arguments and what is returned as of `export_once`.
-
-    An export without versions, as earlier versions of tfeff wrote it, is replaced.
-    """
-    folder = run.path("export")
-    if tfeff.export.versions(folder) != [folder]:
-        return tfeff.export.save_version(model, tokenizer, folder, **options)
-    make_anew(
-        folder,
-        lambda path: tfeff.export.save_for_serving(model, tokenizer, path, **options),
-    )
-    return folder
-
-
 def newest_export(run: tfeff.training.RunDirectory) -> str:
-    """The newest version of a run's export, or `export` where it has no versions.
-
-    Earlier versions of tfeff exported to `export` itself; somebody may have deleted
-    the versions, too.
-    """
+    """The newest version of a run's export, or `export` where all are deleted."""
     folder = run.path("export")
     return [folder, *tfeff.export.versions(folder)][-1]

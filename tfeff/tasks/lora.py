@@ -22,7 +22,6 @@ from tfeff.utils.files import atomic_file
 from tfeff.utils.safetensors import write_safetensors
 
 _FORMAT = "tfeff.lora.2"
-_EARLIER = "tfeff.lora.1"  # Its digest is of the arrays alone.
 _FACTORS = ("lora_kernel_a", "lora_kernel_b")
 
 
@@ -147,7 +146,7 @@ def load_lora(model: Encoder | Objective, path: str | os.PathLike) -> None:
             f"Received: heads with {expected}; {path} has {found}"
         )
     settings = _settings(model)
-    if heads and notes.heads not in (None, settings):
+    if heads and notes.heads != settings:
         raise ValueError(
             "`model` must have heads with the settings with which they were trained. "
             f"Received: {settings}; {path} has {notes.heads}"
@@ -226,8 +225,6 @@ def _digest(arrays):
 
 def _whole_digest(arrays, notes):
     """SHA-256 of a file's arrays and of all its notes but this one."""
-    if notes["format"] == _EARLIER:
-        return _digest(arrays)
     covered = {name: note for name, note in notes.items() if name != "sha256"}
     text = json.dumps([covered, _digest(arrays)], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -240,7 +237,7 @@ class _Notes:
     Attributes:
         rank: integer, at least 1.
         layers: the names of the projections that have adapters.
-        heads: the settings of each head; None in files of earlier versions.
+        heads: the settings of each head.
         base_shapes: the shapes of the frozen weights.
         base_sha256: their digest.
     """
@@ -257,7 +254,7 @@ class _Notes:
         found = cls(
             rank=int(notes["rank"]),
             layers=json.loads(notes["layers"]),
-            heads=json.loads(notes.get("heads", "null")),
+            heads=json.loads(notes["heads"]),
             base_shapes=json.loads(notes["base_shapes"]),
             base_sha256=notes["base_sha256"],
         )
@@ -281,7 +278,7 @@ def _read(path):
             f"`path` must be a file of adapters. Received: path={path!r}, which is "
             f"missing or damaged: {error}"
         ) from error
-    if notes.get("format") not in (_FORMAT, _EARLIER):
+    if notes.get("format") != _FORMAT:
         raise ValueError(
             "`path` must be a file of adapters that `save_lora` wrote. Received: "
             f"path={path!r}, of format {notes.get('format')!r}"

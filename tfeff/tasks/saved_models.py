@@ -151,7 +151,7 @@ def load_objective(
             if objective == "masked_lm" and not isinstance(model, MaskedLM):
                 # It was learnt beside pairs of sentences.
                 arrays = heads[objective].arrays()
-                settings = masked_lm_settings(arrays, model.encoder)
+                settings = masked_lm_settings(arrays)
                 model = MaskedLM(model.encoder, **settings)
                 model.compile()
                 model.head.as_head().assign(arrays)
@@ -166,7 +166,7 @@ def load_objective(
     encoder, tokenizer = load_pretrained(path)
     chosen, settings = registry.get(objective), {}
     if "masked_lm" in names and chosen.has_setting("activation"):
-        settings = masked_lm_settings(read_head(preset, "masked_lm"), encoder)
+        settings = masked_lm_settings(read_head(preset, "masked_lm"))
     if chosen.has_setting("masked_lm"):  # Models of pairs of sentences.
         settings["masked_lm"] = "masked_lm" in names
     model = chosen.make_model(encoder, **settings)
@@ -215,14 +215,8 @@ def read_heads(path: str) -> dict[str, dict[str, np.ndarray]]:
     return {name: read_head(preset, name) for name in head_names(preset)}
 
 
-def masked_lm_settings(arrays: dict[str, np.ndarray], encoder) -> dict:
-    """The settings of a head; the encoder's where an earlier version kept none."""
-    if "activation" not in arrays:
-        block = encoder.blocks[0]
-        return {
-            "activation": block.feedforward.get_config()["activation"],
-            "layer_norm_epsilon": encoder.layer_norm_epsilon,
-        }
+def masked_lm_settings(arrays: dict[str, np.ndarray]) -> dict:
+    """The settings of a head, from its arrays."""
     names = ("activation", "layer_norm_epsilon")
     return {name: arrays[name].item() for name in names}
 

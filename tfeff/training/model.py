@@ -336,15 +336,6 @@ class DistributedModel(
 
     def compile_from_config(self, config: Config) -> None:
         config = keras.saving.deserialize_keras_object(config)
-        if "accumulation_steps" in config and not _is_global(config.get("loss")):
-            # Files from before it was refused must still load.
-            warnings.warn(
-                "The saved model was compiled with accumulation_steps="
-                f"{config.pop('accumulation_steps')} and a loss that is no mean over "
-                "the global batch, whose gradient was wrong. It is trained on in whole "
-                "batches",
-                stacklevel=2,
-            )
         self.compile(**config)
         if self.built:
             self.optimizer.build(self.trainable_variables)

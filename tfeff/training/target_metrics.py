@@ -39,19 +39,6 @@ class SparseAccuracy(OverTargets, keras.metrics.SparseCategoricalAccuracy):
     """`keras.metrics.SparseCategoricalAccuracy` over all targets."""
 
 
-# The metrics in place of those of earlier versions, by their type and name.
-_EARLIER = {
-    (keras.metrics.SparseCategoricalCrossentropy, "mean_loss"): SparseCrossEntropy,
-    (keras.metrics.SparseCategoricalAccuracy, "accuracy"): SparseAccuracy,
-}
-
-
-def over_targets(metric):
-    """The metric in place of an earlier version's; a user's own as it is."""
-    kind = _EARLIER.get((type(metric), getattr(metric, "name", None)))
-    return metric if kind is None else kind.from_config(metric.get_config())
-
-
 def update_mean(metric: keras.metrics.Mean, values, weights) -> None:
     """Updates a mean over targets by values of any shape, and weights of that shape."""
     metric.update_state(ops.reshape(values, (-1,)), ops.reshape(weights, (-1,)))
