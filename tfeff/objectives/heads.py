@@ -34,10 +34,7 @@ class Head:
         return arrays | {name: np.array(x) for name, x in self.settings.items()}
 
     def fits(self, arrays: Mapping[str, np.ndarray]) -> bool:
-        """Whether `arrays` are of a head of the same sizes and settings.
-
-        A head that an earlier version kept may lack settings.
-        """
+        """Whether `arrays` are of a head of the same sizes and settings."""
         return not self._differences(arrays)
 
     def assign(self, arrays: Mapping[str, np.ndarray]) -> None:

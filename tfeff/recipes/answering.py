@@ -120,7 +120,7 @@ def answer(
         is_finished = os.path.exists(run.path("metrics.json"))
         if not (is_finished and has_model(run, best_model)):
             write_best(settings, run, task, tokenizer, summary)
-        # Runs of earlier versions have none.
+        # It may have been deleted.
         make_once(
             run.path("preset"),
             lambda path: tfeff.tasks.save_pretrained(

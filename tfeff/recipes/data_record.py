@@ -101,7 +101,7 @@ def _pretrained_digests(config):
 def _digests(pretrained):
     """The digests of a preset, or of a checkpoint, by the names of files.
 
-    There are none of a preset of an earlier version. An encoder that is saved again
+    There are none of a preset without `SHA256SUMS`. An encoder that is saved again
     has the same ones: `metadata.json`, with its date, and the names of objects do not
     count, and of a checkpoint the weights alone do.
     """
@@ -146,8 +146,8 @@ def keep_caches(
 ) -> None:
     """Notes the caches of a pretraining; raises if it has begun with others.
 
-    Runs of earlier versions have no note, or none of `cross_documents`, and go on with
-    the caches that there are.
+    A run without a note, which somebody has deleted, goes on with the caches that there
+    are.
 
     Args:
         run: its directory, which has `read_data.json` from now on. It has begun where
@@ -182,7 +182,7 @@ def crosses_documents(run_dir: str, settings: PretrainSettings) -> bool:
     Args:
         run_dir: the run.
         settings: its settings, which do not tell it of a `cache_dir`: then it is in the
-            run's note or, of runs of earlier versions, in the cache.
+            run's note or, where that is deleted, in the cache.
     """
     if settings.cache_dir is None:
         return settings.cross_documents

@@ -118,16 +118,17 @@ def recipe_running() -> Iterator[None]:
         ValueError: on another backend: recipes use strategies and write SavedModels.
     """
     check_tensorflow("Recipes, which are the commands of tfeff that run models,")
-    verbosity, output = logging.get_verbosity(), sys.stdout
-    errors = output.errors if isinstance(output, io.TextIOWrapper) else None
+    verbosity = logging.get_verbosity()
+    output = sys.stdout if isinstance(sys.stdout, io.TextIOWrapper) else None
+    errors = None if output is None else output.errors
     logging.set_verbosity(logging.WARNING)
-    if errors is not None:
+    if output is not None:
         output.reconfigure(errors="replace")
     try:
         yield
     finally:
         logging.set_verbosity(verbosity)
-        if errors is not None and not output.closed:
+        if output is not None and not output.closed:
             output.reconfigure(errors=errors)
 
 

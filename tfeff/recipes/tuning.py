@@ -37,7 +37,7 @@ def make_grid(
 ) -> tfeff.training.Grid:
     """The grid of a run: `axes`, and the other settings that have several values.
 
-    One value of those is no axis: cells keep the names that earlier versions gave them.
+    One value of those is no axis, and no part of the names of cells.
     """
     # With `steps` all numbers of epochs are the same training.
     epochs = settings.epochs[:1] if settings.steps else settings.epochs

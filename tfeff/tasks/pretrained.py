@@ -159,7 +159,7 @@ def load_pretrained(
     """Reads a pretrained encoder and its tokenizer, to train them further.
 
     The preset's files are compared with its `SHA256SUMS`. A `UserWarning` is issued if
-    there is none, as in presets of earlier versions, or if it lacks a file.
+    there is none, or if it lacks a file.
 
     Args:
         path: the folder of a preset, as `save_pretrained` and

@@ -224,7 +224,7 @@ class Regressor(PooledTask):
         return {**super().get_config(), **self._units()}
 
     def _units(self):
-        """Scale and offset, but for 1 and 0: earlier versions know neither."""
+        """Scale and offset, but for 1 and 0."""
         return but_for(scale=(self.scale, 1.0), offset=(self.offset, 0.0))
 
 

@@ -25,8 +25,6 @@ from tfeff.tasks import (  # noqa: F401
 from tfeff.tasks.encoder_limits import check_vocabulary
 from tfeff.tasks.pretrained import find_preset, load_pretrained, split_step
 from tfeff.tasks.run_tokenizer import (
-    has_run_tokenizer,
-    load_preset_tokenizer,
     load_run_tokenizer,
 )
 from tfeff.training.checkpoints import (
@@ -222,11 +220,8 @@ def masked_lm_settings(arrays: dict[str, np.ndarray]) -> dict:
 
 
 def _run_tokenizer(path, encoder):
-    """The tokenizer of a run, which those of earlier versions have in the preset."""
-    if has_run_tokenizer(path):
-        tokenizer = load_run_tokenizer(path)
-    else:
-        tokenizer = load_preset_tokenizer(find_preset(path))
+    """The tokenizer of a run, which may be that of another encoder."""
+    tokenizer = load_run_tokenizer(path)
     check_vocabulary("path", tokenizer, encoder)
     return tokenizer
 

@@ -218,7 +218,6 @@ class SentenceEmbedding(Task):
             **super().get_config(),
             "pooling": self.pooling,
             "temperature": self.temperature,
-            # Earlier versions know neither.
             **but_for(
                 sequence_length=(self.sequence_length, None),
                 normalize=(self.normalize, False),

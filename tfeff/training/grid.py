@@ -164,7 +164,7 @@ class Grid:
         for row in self.summary["rows"]:
             marks = "**" * (row is self.summary["best"])
             cells = [str(value) for value in row["setting"].values()]
-            # Cells of an earlier version may lack a metric.
+            # Cells may differ in their metrics.
             mean, deviation = row["mean"], row["deviation"]
             cells += [
                 _cell_text(mean.get(n, math.nan), deviation.get(n, math.nan))
