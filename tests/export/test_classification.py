@@ -93,7 +93,6 @@ def test_blockwise_attention_reads_rows_of_the_length_it_was_trained_on(tmp_path
     np.testing.assert_allclose(outputs, hidden[:1], atol=1e-5)
 
 
-@pytest.mark.slow
 def test_classify_pairs_of_word_pieces(tmp_path):
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "##s", "."]
     pieces = keras_hub.tokenizers.BertTokenizer(vocabulary=words, lowercase=True)
@@ -108,7 +107,6 @@ def test_classify_pairs_of_word_pieces(tmp_path):
     assert outputs["labels"].tolist() == [[b"0", b"1"]] * 2
 
 
-@pytest.mark.slow
 def test_rate_pairs(tmp_path):
     model = randomized(Regressor(make_encoder()))
     path = export(tmp_path, model, pairs=True)
@@ -118,7 +116,6 @@ def test_rate_pairs(tmp_path):
     assert np.ptp(expected) > 0.1
 
 
-@pytest.mark.slow
 def test_choose(tmp_path):
     model = randomized(MultipleChoice(make_encoder()))
     path = export(tmp_path, model)

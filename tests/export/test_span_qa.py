@@ -87,7 +87,7 @@ def numbers(outputs):
     return {name: value.numpy() for name, value in outputs.items()}
 
 
-@pytest.mark.slow
+@pytest.mark.quick("word_piece")
 @pytest.mark.parametrize("kind", ["sentence_piece", "word_piece"])
 def test_answers_are_those_of_python(kind, monkeypatch):
     tokenizer = make_tokenizer(kind)

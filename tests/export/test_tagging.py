@@ -126,7 +126,7 @@ def check_all(call, model, tokenizer):
     assert check_entities(outputs, texts, rows, probabilities) > 30
 
 
-@pytest.mark.slow
+@pytest.mark.quick("byte_pairs")
 @pytest.mark.parametrize("kind", ["sentence_piece", "byte_pairs"])
 def test_words_and_entities_are_those_of_python(kind):
     tokenizer = TOKENIZERS[kind]()

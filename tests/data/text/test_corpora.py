@@ -30,6 +30,11 @@ def test_blank_lines_separate_documents(tmp_path):
     assert list(documents) == expected  # again
 
 
+def test_lines_keep_their_indentation(tmp_path):
+    (document,) = text_files(write(tmp_path / "code.txt", b"  a:  \n    b\n"))
+    assert document == "  a:\n    b"
+
+
 def test_carriage_returns_end_lines_where_no_line_feed_does(tmp_path):
     path = write(tmp_path / "old.txt", "\ufeffOne,\rtwo lines.\r\rÜber \r \rlast\r")
     assert list(text_files(path)) == ["One,\ntwo lines.", "Über", "last"]
