@@ -50,12 +50,11 @@ def check_can_be_quantized(model: keras.Model, mode, config=None) -> None:
             f"`mode` must be one of {list(_MODES)}: Keras cannot restore layers of "
             f"another mode without their calibration data. Received: mode={mode!r}"
         )
-    for layer in adapted_layers(model):
-        raise ValueError(
-            "The model must have no LoRA adapters to be quantized: Keras could not "
-            "save it (keras-team/keras#23244). Quantize `tfeff.encoders.merge_lora` of "
-            f"it. Received: an adapter on the layer {layer.path}"
-        )
+    _check_no_adapters(
+        model,
+        "to be quantized: Keras could not save it (keras-team/keras#23244). Quantize "
+        "`tfeff.encoders.merge_lora` of it",
+    )
 
 
 def check_takes_weights(model: keras.Model) -> None:
@@ -64,13 +63,12 @@ def check_takes_weights(model: keras.Model) -> None:
     Raises:
         ValueError: if it has adapters.
     """
-    for layer in adapted_layers(model):
-        raise ValueError(
-            "The model must have no LoRA adapters to load weights: Keras sets both "
-            "factors of an adapter to 0 then, and their gradients are 0 ever after. "
-            "Load the weights before `enable_lora`; `tfeff.tasks.load_lora` loads "
-            f"adapters. Received: an adapter on the layer {layer.path}"
-        )
+    _check_no_adapters(
+        model,
+        "to load weights: Keras sets both factors of an adapter to 0 then, and their "
+        "gradients are 0 ever after. Load the weights before `enable_lora`; "
+        "`tfeff.tasks.load_lora` loads adapters",
+    )
 
 
 def check_keeps_quantization(model: keras.Model) -> None:
@@ -115,11 +113,17 @@ def check_keeps_training(model: keras.Model) -> None:
         ValueError: if a layer has an adapter, and as `check_keeps_quantization`.
     """
     check_keeps_quantization(model)
-    for layer in adapted_layers(model):
+    _check_no_adapters(
+        model,
+        "for a checkpoint: Keras merges them into the saved kernels, so that training "
+        "could not go on from it (keras-team/keras#23244). `model.save` saves such a "
+        "model for inference, `tfeff.tasks.save_lora` its adapters",
+    )
+
+
+def _check_no_adapters(model, why):
+    if adapted := adapted_layers(model):
         raise ValueError(
-            "The model must have no LoRA adapters for a checkpoint: Keras merges them "
-            "into the saved kernels, so that training could not go on from it "
-            "(keras-team/keras#23244). `model.save` saves such a model for inference, "
-            "`tfeff.tasks.save_lora` its adapters. "
-            f"Received: an adapter on the layer {layer.path}"
+            f"The model must have no LoRA adapters {why}. Received: an adapter on the "
+            f"layer {adapted[0].path}"
         )

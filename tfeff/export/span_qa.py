@@ -29,6 +29,7 @@ from tfeff.export.request_texts import (
 )
 from tfeff.export.text_encoder import TextEncoder
 from tfeff.tasks import SpanQA
+from tfeff.tasks.span_qa import OUTPUTS
 from tfeff.utils.checks import check_integer
 
 _NO_SCORE = tf.float32.min  # of a passage without text
@@ -199,7 +200,7 @@ class Answerer(tf.Module):
             )
             logits = self.model(inputs, training=False)
             # These are the sums of best_spans: float32 could make other spans equal.
-            start, end = (tf.cast(logits[n], tf.float64) for n in ("start", "end"))
+            start, end = (tf.cast(logits[n], tf.float64) for n in OUTPUTS)
             shift = begin - asked.row_lengths() - 2
             tokens = tf.range(tf.shape(start, tf.int64)[1]) + shift[:, tf.newaxis]
             inside = tokens >= begin[:, tf.newaxis]

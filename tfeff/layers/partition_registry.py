@@ -250,7 +250,7 @@ _CHECKED: dict[tuple, Any] = {}
 
 
 def _as_key(value):
-    """What tells values apart that JSON does not have: arrays by all of theirs."""
+    """A key of a value that JSON lacks; of an array by its whole content."""
     if not hasattr(value, "__array__"):
         return repr(value)
     array = np.asarray(value)

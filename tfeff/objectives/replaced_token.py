@@ -253,7 +253,7 @@ class ReplacedTokenDetection(Objective):
         return super().compute_metrics(x, y, y_pred, sample_weight)
 
     def _as_columns(self, *parts):
-        """Of the detector's alone."""
+        """`as_columns` of the output of the detector alone."""
         columns = as_columns(*(part.get("replaced") for part in parts))
         return [
             {**part, "replaced": column}

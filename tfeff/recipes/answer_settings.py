@@ -92,5 +92,5 @@ class AnswerSettings(TuningSettings):
     )
 
     def num_steps(self, num_examples: int, in_step: int, epochs: float) -> int:
-        """As of all trainings, but by whole passes over the windows."""
+        """Like the base class, but in whole passes over the windows."""
         return self.steps or int(epochs) * -(-num_examples // in_step)

@@ -1,6 +1,7 @@
 """Students and what both stages of a distillation do with them."""
 
 import tfeff
+from tfeff.objectives.distillation.layer_map import LAYER_MAPS
 from tfeff.recipes.overrides import check_override
 from tfeff.recipes.run_exports import newest_export, write_encoder
 from tfeff.utils.json_files import read_object
@@ -72,7 +73,7 @@ def prediction_settings(settings):
 def parse_layer_map(settings):
     """A kind of map, or the list of the teacher's layers that the text gives."""
     text = settings.layer_map
-    if text in ("uniform", "top", "bottom"):
+    if text in LAYER_MAPS:
         return text
     try:
         return [int(layer) for layer in text.split(",")]

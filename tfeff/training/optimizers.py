@@ -197,7 +197,7 @@ class AdamW(OpenAdamW):
         super().build(variables)
 
     def decay(self, variables: list[Any]) -> None:
-        """Nothing: `update_step` does it, with the rate of the variable's layer."""
+        """Does nothing: `update_step` decays, at the rate of the variable's layer."""
 
     def apply(self, grads: Any, trainable_variables: Any = None) -> Any:
         if trainable_variables is not None:

@@ -112,7 +112,7 @@ def read_hashes(folder: SharedFolder) -> list[str]:
 
 
 def _documents_of_shards(pipeline, parts, sizes):
-    """Of each shard its number and pairs: number of the first document, documents."""
+    """(shard, [(number of the first document, documents), …]) of each shard."""
     numbered = read_parts(pipeline, parts)
     where = beam.pvalue.AsSingleton(places(numbered))
     return (

@@ -15,7 +15,7 @@ _DOCUMENTS_IN_A_CALL = 256
 
 
 class Tokenization:
-    """What makes ids of documents.
+    """Converts documents to token ids.
 
     Args:
         tokenizer: a KerasHub tokenizer.

@@ -202,7 +202,7 @@ def best_in_windows(
 
 
 def _highest_of(values, size):
-    """Of each `size` values of a row that follow one another the highest."""
+    """The maximum over each `size` consecutive values of a row."""
     done = 1
     while done < size:
         step = min(done, size - done)

@@ -7,6 +7,7 @@ from keras import ops
 from tfeff.compat import untracked
 from tfeff.encoders import Encoder
 from tfeff.encoders.layer_states import layer_states, make_with_states
+from tfeff.layers.record_layers import PROBABILITIES, SCORES
 from tfeff.objectives.distillation.comparison import Comparison
 from tfeff.objectives.distillation.layer_map import (
     check_maps,
@@ -181,7 +182,7 @@ class Distillation(DistributedModel):
                 f"Received: label={label!r}, student={student!r}"
             )
         if attention is not None:
-            check_choice("attention", attention, ("scores", "probabilities"))
+            check_choice("attention", attention, (SCORES, PROBABILITIES))
         chosen = {
             "embedding": check_bool("embedding", embedding),
             "hidden": check_bool("hidden", hidden),

@@ -130,7 +130,7 @@ def _augment_column(texts, column, model, word_vectors, copies, rate, candidates
     words = [list(_word().finditer(text)) for text in texts]
 
     def draws():
-        """Of each text, what decides about each word of each copy, made anew."""
+        """The random numbers for each word of each copy, text by text, drawn anew."""
         for index, found in enumerate(words):
             generator = np.random.default_rng([seed, column, index])
             yield generator.random((2, copies, len(found)))
