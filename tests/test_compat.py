@@ -231,6 +231,8 @@ def test_private_names_of_others_are_used_here_alone():
                 (own if isinstance(node.ctx, ast.Store) else read).add(node.attr)
             elif isinstance(node, ast.ImportFrom):
                 assert not node.module.startswith(("keras.src", "keras_hub.src")), path
+                if path.name != "coordination.py":
+                    assert not node.module.startswith("tensorflow.python"), path
     assert read - own <= {"_exit"}  # That of `os` is public.
 
 

@@ -5,6 +5,7 @@ import tensorflow as tf
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 from tfeff.data.finetuning.packing import pack, padded_inputs
+from tfeff.data.sampling import is_any_of
 from tfeff.data.text.roberta_tokenizer import RobertaTokenizer, with_prefix_space
 from tfeff.data.text.tokenizers import restore_kernels
 from tfeff.export.parts import longest
@@ -116,13 +117,13 @@ class TextEncoder(tf.Module):
 
     def is_special(self, token_ids: tf.Tensor) -> tf.Tensor:
         """True where an id is `[CLS]`, `[SEP]`, padding or the mask."""
-        ids = [
+        ids = (
             self.tokenizer.cls_token_id,
             self.tokenizer.sep_token_id,
             self.tokenizer.pad_token_id,
             self.tokenizer.mask_token_id,
-        ]
-        return tf.reduce_any(token_ids[..., tf.newaxis] == tf.constant(ids), axis=-1)
+        )
+        return is_any_of(token_ids, ids)
 
 
 def text_function(answer, text_encoder: TextEncoder, pairs: bool):

@@ -8,8 +8,8 @@ import uuid
 from collections.abc import Callable, Iterator
 
 import tensorflow as tf
-from tensorflow.python.eager import context  # Its keys have no public name.
 
+from tfeff.training.coordination import coordination_service
 from tfeff.training.held_signals import HeldSignals
 from tfeff.training.workers import (
     LostWorker,
@@ -107,10 +107,10 @@ class _Agreement:
     def _tell(self, cause):
         self._has_told = True
         with contextlib.suppress(tf.errors.AlreadyExistsError):
-            context.context().set_config_key_value(f"{self._key}/cause", cause)
+            coordination_service().set_config_key_value(f"{self._key}/cause", cause)
 
     def _agree(self):
-        service = context.context()
+        service = coordination_service()
         try:
             self._cause = service.get_config_key_value(f"{self._key}/cause")
         except tf.errors.OpError:  # A worker is lost: the next step ends by that.

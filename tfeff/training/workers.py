@@ -17,10 +17,10 @@ from typing import Any, TypeVar
 import keras
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.eager import context  # Its barrier has no public name.
 
 import tfeff
 from tfeff.training.checkpoints import checkpoint_path, latest_checkpoint
+from tfeff.training.coordination import coordination_service
 from tfeff.utils.checks import check_json
 from tfeff.utils.files import is_unreadable
 
@@ -396,7 +396,7 @@ def gather(value: Any) -> dict[str, Any]:
     # later.
     with contextlib.suppress(tf.errors.OpError):
         barrier = f"tfeff/gathered/{next(_gathered)}"
-        context.context().wait_at_barrier(barrier, _BARRIER_MS)
+        coordination_service().wait_at_barrier(barrier, _BARRIER_MS)
     text = bytes(gathered.astype(np.uint8)).decode()
     everyone: dict[str, Any] = {}
     for line in text.splitlines():  # One for each replica.
