@@ -159,7 +159,7 @@ def far_sides(rows: NearFar):
 
 
 def near_far_one_head_scores(
-    query: Tensor, key: Tensor, partition: Tensor, bias_embeddings: Tensor | None
+    query: Tensor, key: Tensor, partition: NearFar, bias_embeddings: Tensor
 ) -> Tensor:
     """Equals `tfeff.ops.one_head_scores` with a bias.
 
