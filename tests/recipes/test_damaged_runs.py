@@ -95,7 +95,7 @@ def test_digests_of_other_files_and_programs_are_no_damage(folder, tmp_path):
 
 def test_metrics_of_predictions_are_compared(folder, tmp_path):
     with RunDirectory(tmp_path / "run", {"task": "SQuAD1.1", "pretrained": "a"}) as run:
-        metrics = {"f1": 0.5, "exact_match": 0.25, "grid": {}}
+        metrics = {"f1": 0.5, "exact_match": 0.25, "examples": "a", "grid": {}}
         tfeff.training.write_metrics(metrics, run.path("metrics.json"))
         os.makedirs(run.path("predictions", "test"))
         path = run.path("predictions", "test", "metrics.json")
