@@ -31,7 +31,7 @@ def test_passages_count_once(tmp_path):
 def test_shares_of_each_bin(tmp_path, figures):
     lengths = {
         "a": np.array([0, 99, 100, 101, 250], "uint8"),
-        "b": np.array([300, 399, 5000]),
+        "_b": np.array([300, 399, 5000]),
     }
     plots.length_distribution(lengths, tmp_path / "a.png", longest=400, bins=4)
     (axes,) = figures[0].axes
@@ -41,7 +41,7 @@ def test_shares_of_each_bin(tmp_path, figures):
         assert edges.tolist() == [0, 100, 200, 300, 400]
         np.testing.assert_allclose(values, np.array(expected) / sum(expected))
     labels = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert labels == ["a, mean 110", "b, mean 1900"]
+    assert labels == ["a, mean 110", "\N{THIN SPACE}_b, mean 1900"]
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,11 @@ def figure_axes(
             figure.savefig(unfinished, format="png")
 
 
+def shown(label: str) -> str:
+    """A label as a legend shows it: Matplotlib leaves those out that begin with "_"."""
+    return f"\N{THIN SPACE}{label}" if label.startswith("_") else label
+
+
 def legend_beside(axes) -> None:
     """Puts the legend beside the axes, where it hides no curve."""
     curves = len(axes.get_legend_handles_labels()[1])

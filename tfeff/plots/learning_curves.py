@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tfeff.plots.figure import figure_axes, legend_beside
+from tfeff.plots.figure import figure_axes, legend_beside, shown
 from tfeff.storage.arguments import REPLACE, paths
 from tfeff.utils.checks import check_iterable, check_mapping, check_path
 from tfeff.utils.digests import check_file
@@ -75,7 +75,7 @@ def learning_curves(
     with figure_axes(path) as (axes,):
         for index, column, label, (steps, mean, deviation) in curves:
             color, style = f"C{index % 10}", "--" if column == "loss" else "-"
-            name = f"{label}, {_LABELS[column]}"
+            name = shown(f"{label}, {_LABELS[column]}")
             axes.plot(steps, mean, style, color=color, label=name)
             if deviation is not None:
                 low, high = mean - deviation, mean + deviation

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tfeff.plots.figure import check_figure_path, figure_axes, legend_beside
+from tfeff.plots.figure import check_figure_path, figure_axes, legend_beside, shown
 from tfeff.storage.arguments import REPLACE, paths
 from tfeff.utils.checks import check_integer, check_mapping
 
@@ -64,7 +64,7 @@ def length_distribution(
             axes.stairs(
                 counts / len(values),
                 edges,
-                label=f"{name}, mean {values.mean():.0f}",
+                label=shown(f"{name}, mean {values.mean():.0f}"),
             )
         axes.set(xlabel="length of a paragraph (tokens)", ylabel="share of paragraphs")
         legend_beside(axes)

@@ -4,7 +4,7 @@ import math
 import os
 from collections.abc import Mapping
 
-from tfeff.plots.figure import figure_axes, legend_beside
+from tfeff.plots.figure import figure_axes, legend_beside, shown
 from tfeff.storage.arguments import REPLACE, paths
 from tfeff.utils.checks import check_mapping, check_path, check_string
 from tfeff.utils.json_files import read_object
@@ -76,7 +76,12 @@ def score_curves(
             means, deviations = zip(*curve.values())
             bars = None if all(map(math.isnan, deviations)) else deviations
             axes.errorbar(
-                list(curve), means, yerr=bars, marker="o", capsize=3, label=label
+                list(curve),
+                means,
+                yerr=bars,
+                marker="o",
+                capsize=3,
+                label=shown(label),
             )
         axes.set(xlabel="pretraining step", ylabel=metric)
         legend_beside(axes)
