@@ -30,15 +30,10 @@ from evidence.verdicts import (
 MOST_CURVES = 6
 RULE = (
     "An effect is the difference of the means over the seeds that all have, above 0 "
-    "where the claim holds. Its margin is Student's t at 97.5 % times the deviation "
-    "times √(systems / seeds). A seed is the order of the texts, too, the same for "
-    "all systems: the deviation is of what a system's mean and a seed's effect leave."
-    " It is pooled, with its degrees of freedom, over all systems with the metric but"
-    " those whose seeds differ by more than chance allows (F test at 1 %, of several "
-    "together, too; at equal cost or loss also by the last loss). A comparison with "
-    "such a system is judged by a t-test of its own effects, one a seed: a paired one "
-    "of two systems. That margin, its own, stands beside every other one: where both "
-    "decide alike, the verdict does not hang on what is pooled. A "
+    "where the claim holds. Each seed gives one, as a seed is the order of the texts, "
+    "too, the same for all systems. Its margin is that of a t-test of these, paired "
+    "where two systems are compared: Student's t at 97.5 % times their deviation over "
+    "√seeds. A "
     "comparison is confirmed where the effect is above its margin, contradicted where"
     " it is below the margin's negative, and otherwise not decided; a claim is "
     "confirmed where all of its comparisons are, and contradicted where one is. "
@@ -142,8 +137,8 @@ def page(
         "## Comparisons\n",
         *markdown(
             (
-                *("comparison", "effect", "margin", "its own", "deviation", "seeds"),
-                *("verdict", ""),
+                *("comparison", "effect", "margin", "deviation", "seeds", "verdict"),
+                "",
             ),
             [
                 (
@@ -151,7 +146,7 @@ def page(
                     number(v.effect),
                     *(
                         "–" if x is None else f"{x:.3f}"
-                        for x in (v.margin, v.own_margin, v.deviation)
+                        for x in (v.margin, v.deviation)
                     ),
                     v.seeds or "–",
                     v.verdict,

@@ -1,25 +1,13 @@
 """What the recorded numbers say of the claims, by one stated rule.
 
-    effect = Σ weight · mean over seeds
-    deviation² = Σ over systems and seeds (rest of the value)² / degrees of freedom
-    margin = t(0.975, degrees of freedom) · deviation · √(systems / seeds)
+    effect = mean over seeds of Σ weight · value
+    margin = t(0.975, seeds - 1) · deviation of the effects / √seeds
 
 The seeds are those that all systems of a comparison have. A seed is the order of the
-texts, too, the same for all systems, and its effect cancels in a difference: it is a
-block of the design. So the rest of a value is what the system's mean and the seed's
-effect leave, fitted by least squares. The deviation and its degrees of freedom are
-pooled over all systems with the metric, as two seeds alone say little. Losses are
-pooled over those that predict masked tokens: others have another quantity by that name.
-Where a comparison has several metrics of each system, a value is their sum by the
-weights that they have there: those of one model are not independent.
-
-A system that stands out is not pooled: one that leaves a plateau early with one seed
-and late, or never, with another says nothing of how others vary, nor they of it. It
-stands out where its part of the squares is too large for chance, by an F test at 1 %
-over all systems, which several that are alike do not hide from; at equal cost or equal
-loss, where few are timed, also by the last loss. A comparison with such a system, or
-without others to pool, is judged by a t-test of its own effects, one a seed: of two
-systems that is a paired t-test.
+texts, too, the same for all systems: each gives one effect, and of two systems this is
+a paired t-test. Nothing is pooled over other systems, some of which leave a plateau
+early with one seed and late, or never, with another: a verdict depends on the rows of
+its own systems alone.
 
 A comparison is confirmed where the effect is above the margin, contradicted where it is
 below its negative, and otherwise not decided. Equality is confirmed where effect and
@@ -41,10 +29,8 @@ import dataclasses
 import math
 import shlex
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
-import numpy as np
 from scipy import stats
 
 from evidence.cells import predicts_masks, whole_system
@@ -57,7 +43,6 @@ CONFIRMED, CONTRADICTED, OPEN = "confirmed", "contradicted", "not decided"
 NOT_RUN = "not run"
 LEARNT = 0.1  # Nats below the unigram entropy, or the loss without positions.
 MOST_SEEDS = 1000  # That are thought of.
-OUTLIER = 0.01  # The chance that a system stands out by itself.
 LOSSES = ("loss", "mean_loss", *TIMED_METRICS)
 
 
@@ -67,8 +52,8 @@ class Verdict:
 
     Attributes:
         verdict: one of the four.
-        effect, margin, deviation: as in the rule; `None` where there are too few rows.
-            Of a t-test the deviation is that of the effects over √systems.
+        effect, margin, deviation: as in the rule, the deviation of the effects; `None`
+            where there are too few rows.
         seeds: how many all systems of the comparison have.
         more_seeds: how many more would decide an effect and a deviation of this size;
             infinite where not even 1000 would, `None` where it is decided, or cannot be
@@ -77,7 +62,6 @@ class Verdict:
             seeds of a system that are recorded.
         level: the time, or the loss, at which timed metrics are read.
         reason: why it is not decided, or empty.
-        own_margin: the margin by a t-test of its own effects, whatever is pooled.
     """
 
     verdict: str
@@ -89,7 +73,6 @@ class Verdict:
     more_tokens: float | None = None
     level: float | None = None
     reason: str = ""
-    own_margin: float | None = None
 
 
 class Evidence:
@@ -224,131 +207,6 @@ class Evidence:
                 found += [points[-1]["val_loss"] for points in curves]
         return abs(max(found))
 
-    def by_system(
-        self, task: str, metric: str, level: float | None = None
-    ) -> dict[tuple[str, str], dict[int, float]]:
-        """The values of all systems of all stages that have the metric."""
-        return {
-            (stage, system): self.values(Term(1, stage, system, task, metric), level)
-            for stage, systems in self.systems.items()
-            for system in systems
-            # Otherwise its loss is another quantity.
-            if task or predicts_masks(system)
-        }
-
-    def pooled(
-        self, terms: Sequence[Term], level: float | None
-    ) -> tuple[float, int] | None:
-        """The deviation of all systems that do not stand out, and its freedom.
-
-        `None` where a compared one stands out, or where there is nothing to pool.
-        """
-        weights = metrics_of(terms)
-        each = {key: self.by_system(*key, level) for key in weights}
-        loud = {system for values in each.values() for system in outliers(values)}
-        for task, metric in weights:
-            if metric in TIMED_METRICS:  # Few systems are timed.
-                loud.update(outliers(self.by_system(task, "loss")))
-        values = summed(each, weights)
-        loud.update(outliers(values))
-        if not loud.isdisjoint((term.stage, term.system) for term in terms):
-            return None
-        squares, freedom = rest({x: values[x] for x in values if x not in loud})
-        return (math.sqrt(squares / freedom), freedom) if freedom else None
-
-
-def metrics_of(terms: Sequence[Term]) -> dict[tuple[str, str], float]:
-    """The weights of the tasks' metrics of a comparison's first system.
-
-    All others of it have the same, or those of the other sign.
-    """
-    first = terms[0].stage, terms[0].system
-    return {(t.task, t.metric): t.weight for t in terms if (t.stage, t.system) == first}
-
-
-def summed(
-    values: Mapping[Any, Mapping[Any, Mapping[int, float]]],
-    weights: Mapping[Any, float],
-) -> dict[Any, dict[int, float]]:
-    """Sums of several metrics: for each system, one for each seed that has them all.
-
-    Args:
-        values: for each metric and system, a value a seed.
-        weights: of the metrics.
-    """
-    found = {}
-    for system in next(iter(values.values())):
-        own = {metric: values[metric].get(system, {}) for metric in weights}
-        found[system] = {
-            seed: sum(weight * own[metric][seed] for metric, weight in weights.items())
-            for seed in set.intersection(*map(set, own.values()))
-        }
-    return found
-
-
-def rest(values: Mapping[Any, Mapping[int, float]]) -> tuple[float, int]:
-    """The sum of squares of the rests, and its degrees of freedom.
-
-    Args:
-        values: for each system, a value a seed.
-    """
-    cells = [(system, seed) for system, own in values.items() for seed in own]
-    if not cells:
-        return 0.0, 0
-    effects = [list(values), sorted({seed for _, seed in cells})]
-    design = np.array(
-        [
-            [
-                float(name == level)
-                for name, levels in zip(cell, effects)
-                for level in levels
-            ]
-            for cell in cells
-        ]
-    )
-    found = np.array([values[system][seed] for system, seed in cells])
-    fitted, _, rank, _ = np.linalg.lstsq(design, found)
-    return float(np.sum((found - design @ fitted) ** 2)), len(cells) - int(rank)
-
-
-def outliers(values: Mapping[Any, Mapping[int, float]]) -> list:
-    """The systems whose rests are larger than the others' by more than chance.
-
-    Each is tried: F is its part of the squares over the others' squares, both by their
-    degrees of freedom. The one of the smallest probability is taken out, and the others
-    are tried again, up to half of all. Several that are alike hide each other, and the
-    first may be no larger than the others make it: all that are taken out up to the
-    last whose probability, times the number of systems, is below 1 % stand out.
-
-    Args:
-        values: for each system, a value a seed; one with fewer than two is not tried.
-
-    Reference:
-        Rosner, "Percentage points for a generalized ESD many-outlier procedure",
-        Technometrics 25 (1983), whose order of trials this is.
-    """
-    # One value alone has no rest.
-    left = {name: own for name, own in values.items() if len(own) > 1}
-    taken: list = []
-    found = 0
-    for _ in range((len(left) + 1) // 2):
-        whole, count = rest(left)
-        chances = {}
-        for name in left:
-            squares, freedom = rest({x: left[x] for x in left if x != name})
-            # Equal rests of the others, but for rounding, are no measure.
-            if freedom and count > freedom and squares > 1e-9 * whole:
-                ratio = (whole - squares) / (count - freedom) / (squares / freedom)
-                chances[name] = stats.f.sf(ratio, count - freedom, freedom)
-        if not chances:
-            break
-        loudest = min(chances, key=chances.__getitem__)
-        taken.append(loudest)
-        if chances[loudest] * len(left) < OUTLIER:
-            found = len(taken)
-        del left[loudest]
-    return taken[:found]
-
 
 def is_of(name: str, term: Term) -> bool:
     """Whether a cell is one of a term's."""
@@ -410,22 +268,13 @@ def judge(comparison: Comparison, evidence: Evidence) -> Verdict:
     if seeds < 2:
         reason = "one seed has no deviation"
         return Verdict(OPEN, effect, seeds=seeds, level=level, reason=reason)
-    systems = len({(term.stage, term.system) for term in terms})
-    own = statistics.stdev(effects) / math.sqrt(systems)
-    deviation, freedom, more_freedom = own, seeds - 1, 1
-    if pooled := evidence.pooled(terms, level):
-        deviation, freedom = pooled
-        # A seed of all of them adds as many values, and its effect is fitted.
-        more_freedom = systems - 1
+    deviation = statistics.stdev(effects)
 
-    def margin_of(seeds: int, freedom: int, deviation: float = deviation) -> float:
-        return stats.t.ppf(0.975, freedom) * deviation * math.sqrt(systems / seeds)
+    def margin_of(seeds: int) -> float:
+        return stats.t.ppf(0.975, seeds - 1) * deviation / math.sqrt(seeds)
 
-    margin = margin_of(seeds, freedom)
-    alone = margin_of(seeds, seeds - 1, own)
-    found = Verdict(
-        OPEN, effect, margin, deviation, seeds, level=level, own_margin=alone
-    )
+    margin = margin_of(seeds)
+    found = Verdict(OPEN, effect, margin, deviation, seeds, level=level)
     reason = nothing_learnt(terms, values, evidence, margin)
     reason = reason or no_order_learnt(comparison, evidence)
     reason = reason or level_without_order(terms, level, evidence)
@@ -438,8 +287,7 @@ def judge(comparison: Comparison, evidence: Evidence) -> Verdict:
         return dataclasses.replace(found, verdict=verdict, reason=reason)
     more = math.inf
     for further in range(1, MOST_SEEDS + 1):
-        then = margin_of(seeds + further, freedom + further * more_freedom)
-        if decide(effect, then, comparison.tolerance) != OPEN:
+        if decide(effect, margin_of(seeds + further), comparison.tolerance) != OPEN:
             more = float(further)
             break
     tokens = math.inf if math.isinf(more) else evidence.tokens(terms, seeds + int(more))

@@ -3,7 +3,7 @@
 LOSSES = {
     "BERT": (2.0, 2.2),
     "No_Position": (5.0, 5.2),
-    "Part_Mask": (2.1, 2.3),
+    "Part_Mask": (2.1, 2.35),
     "1H_Softmax": (2.1, 2.1),
 }
 

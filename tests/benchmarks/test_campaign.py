@@ -289,22 +289,14 @@ def test_pages_of_made_up_rows(part, recorded, tmp_path):
         in page
     )
     assert "15.2 million tokens in sequences of 128" in page
-    losses = [
-        [
-            recorded.rows()[f"pretraining/{name}/{seed}"]["metrics"]["loss"]
-            for seed in (0, 1)
-        ]
-        for name in ("No_Position", "BERT")
-    ]
-    paired = scipy.stats.ttest_rel(*losses).confidence_interval()
-    own = (paired.high - paired.low) / 2
-    assert (
-        f"| BERT below No_Position | +3.000 | 0.225 | {own:.3f} | 0.071 | 2 | "
-        "confirmed |  |" in lines
-    )
+    line = "| BERT below No_Position | +3.000 | 0.000 | 0.000 | 2 | confirmed |  |"
+    assert line in lines
     (open_line,) = (x for x in lines if x.startswith("| BERT below Part_Mask |"))
+    paired = scipy.stats.ttest_1samp([0.1, 0.15], 0).confidence_interval()
+    margin = (paired.high - paired.low) / 2
+    assert cells(open_line)[1:4] == ["+0.125", f"{margin:.3f}", "0.035"]
     assert cells(open_line)[-1] == (
-        "the effect is within the margin; 4 more seeds of all, 121 million tokens of "
+        "the effect is within the margin; 1 more seed of all, 30 million tokens of "
         "pretraining that are not recorded, would decide an effect and a deviation of "
         "this size"
     )
@@ -319,7 +311,7 @@ def test_pages_of_made_up_rows(part, recorded, tmp_path):
     assert verdicts["Shatter reaches BERT's validation loss."] == "not run"
     assert "10 cells are recorded" in summary
     (effects,) = (row[4] for row in rows if row[0].endswith("(order-of-words.md)"))
-    assert "BERT below No_Position: +3.000 ± 0.225, confirmed; " in effects
+    assert "BERT below No_Position: +3.000 ± 0.000, confirmed; " in effects
 
 
 def test_a_mean_of_tasks_has_the_rows_of_all(part, tmp_path):

@@ -295,7 +295,9 @@ def test_bad_memory_efficient(value):
 
 
 def test_a_convolution_has_no_scores_to_recompute():
-    with pytest.raises(ValueError, match="DynamicConv1D, whose `call` has no `recompute`"):
+    with pytest.raises(
+        ValueError, match="DynamicConv1D, whose `call` has no `recompute`"
+    ):
         layers.EncoderBlock(
             layers.DynamicConv1D(2),
             layers.FeedForward(8),
