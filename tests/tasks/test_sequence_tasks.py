@@ -299,7 +299,7 @@ def test_label_names_may_be_any_column(column):
 def rows_of(kind, count=5):
     """Rows of texts of several lengths for a kind of model."""
     words = ["a b", "c", "b c a", "a", "c c c b"][:count]
-    tokenizer = tfeff.data.train_tokenizer(["a b c"] * 9, vocabulary_size=10)
+    tokenizer = tfeff.data.train_tokenizer(["a b c"] * 9, vocabulary_size=9)
     if kind == "choice":
         examples = tfeff.data.ChoiceExamples(
             passages=words,
