@@ -1,7 +1,5 @@
 """Encoders for longer sequences: old weights and states unchanged, new rows initial."""
 
-import sys
-
 import keras
 import numpy as np
 import pytest
@@ -130,10 +128,7 @@ def test_sinusoids_have_no_rows_to_add(recwarn):
         np.testing.assert_array_equal(new, old)
 
 
-def test_automatic_names_of_weights_do_not_matter(monkeypatch):
-    # Gone after the test: others take all attentions that are registered.
-    module = sys.modules["tfeff.encoders.attentions"]
-    monkeypatch.setattr(module, "_REGISTRY", dict(module._REGISTRY))
+def test_automatic_names_of_weights_do_not_matter(own_attentions):
     register_attention("unnamed", Unnamed)
     encoder = make(attention="unnamed", position="none")
     for copy in (extend_length(encoder, 9), disable_heads(encoder, {})):

@@ -1,7 +1,5 @@
 """What is kept of layers by name is that of the same layers in every process."""
 
-import sys
-
 import keras
 import numpy as np
 import pytest
@@ -42,10 +40,7 @@ class TwoLayers(Objective):
 
 
 @pytest.fixture(name="encoder")
-def _encoder(monkeypatch):
-    # Gone after the test: others take all attentions that are registered.
-    module = sys.modules["tfeff.encoders.attentions"]
-    monkeypatch.setattr(module, "_REGISTRY", dict(module._REGISTRY))
+def _encoder(own_attentions):
     tfeff.encoders.register_attention("gated_of_tests", Gated)
     return tiny("bert_base", num_layers=2, hidden_dim=8, attention="gated_of_tests")
 

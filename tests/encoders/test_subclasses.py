@@ -1,7 +1,5 @@
 """Subclasses of attentions, blocks, encoders and objectives are taken as they are."""
 
-import sys
-
 import keras
 import numpy as np
 import pytest
@@ -62,10 +60,7 @@ class PreNorm(EncoderBlock):
 
 
 @pytest.fixture(name="registry", autouse=True)
-def _registry(monkeypatch):
-    # Gone after the test: others take all attentions that are registered.
-    module = sys.modules["tfeff.encoders.attentions"]
-    monkeypatch.setattr(module, "_REGISTRY", dict(module._REGISTRY))
+def _registry(own_attentions):
     tfeff.encoders.register_attention("closed", Closed)
     tfeff.encoders.register_attention("passing", Passing)
 

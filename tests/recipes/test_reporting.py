@@ -422,8 +422,7 @@ def test_questions_are_compared_on_the_same_ones_by_the_mean_of_the_seeds(tmp_pa
         metrics = {"task": "SQuAD1.1", "f1": 0.99, "exact_match": 0.99}
         config = {"task": "SQuAD1.1", "pretrained": name}
         write(tmp_path / name, config, {**metrics, "grid": {"best": best}})
-        parts = {"train": "0", "dev": digest}
-        (tmp_path / name / "read_data.json").write_text(json.dumps({"examples": parts}))
+        write_digests(tmp_path / name, train="0", dev=digest)
     found = report(ReportSettings(runs=(str(tmp_path / "*"),)))
     columns = {name: set(row) for name, row in found.items()}
     assert columns["a"] == columns["c"] != columns["b"]

@@ -15,7 +15,13 @@ from tfeff.utils.checks import (
     check_choice,
     check_string,
 )
-from tfeff.utils.definitions import UNREGISTERED, as_dict, check_complete, refusal
+from tfeff.utils.definitions import (
+    UNREGISTERED,
+    as_dict,
+    check_complete,
+    parameters_of,
+    refusal,
+)
 
 _REGISTRY: dict[str, Callable] = {}
 _OWN: set[str] = set()
@@ -146,22 +152,17 @@ def own_layer_index(spec: str | dict) -> int | None:
 
 def _arguments_of(make: Callable) -> set[str]:
     """The names of all arguments, including those of a layer's `**kwargs`."""
-    accepted: set[str] = set()
-    # A layer class passes **kwargs on to its bases.
-    for step in inspect.getmro(make) if inspect.isclass(make) else (make,):
-        if step in (keras.layers.Layer, object):
-            return accepted | {"dtype", "name"}
-        function = step.__dict__.get("__init__") if inspect.isclass(step) else step
-        if function is None:
-            continue
-        parameters = inspect.signature(function).parameters.values()
-        accepted |= {
-            p.name
-            for p in parameters
-            if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name != "self"
-        }
-        if not any(p.kind is p.VAR_KEYWORD for p in parameters):
-            return accepted
+    steps = list(parameters_of(make, keras.layers.Layer))
+    accepted = {
+        p.name
+        for parameters in steps
+        for p in parameters
+        if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
+    }
+    if steps and all(p.kind is not p.VAR_KEYWORD for p in steps[-1]):
+        return accepted
+    if inspect.isclass(make):
+        return accepted | {"dtype", "name"}
     return accepted | {"dropout", "kernel_initializer", "dtype", "name"}
 
 

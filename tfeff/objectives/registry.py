@@ -1,7 +1,6 @@
 """The pretraining objectives by name: a model, its examples, its paper's settings."""
 
 import dataclasses
-import inspect
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -20,7 +19,7 @@ from tfeff.objectives.permutation_lm import PermutationLM
 from tfeff.objectives.replaced_token import ReplacedTokenDetection
 from tfeff.objectives.sentence_pair import SentencePairPrediction
 from tfeff.utils.checks import check_choice, check_string
-from tfeff.utils.definitions import refusal
+from tfeff.utils.definitions import parameters_of, refusal
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,19 +121,12 @@ Received: masking='ngram'
         return name in _names(self.examples) | self._model_settings()
 
     def _model_settings(self):
-        steps = [self.make_model]
-        if inspect.isclass(self.make_model):  # It passes **kwargs on to its bases.
-            own = self.make_model.__mro__
-            steps = [kind for kind in own if "__init__" in vars(kind)]
-        names: set[str] = set()
-        for step in steps:
-            if step is Objective:
-                return names
-            _, *arguments = inspect.signature(step).parameters.values()
-            names |= {a.name for a in arguments if a.kind != a.VAR_KEYWORD}
-            if all(a.kind != a.VAR_KEYWORD for a in arguments):
-                return names
-        return names
+        return {
+            p.name
+            for _, *parameters in parameters_of(self.make_model, Objective)
+            for p in parameters
+            if p.kind is not p.VAR_KEYWORD
+        }
 
 
 def register(objective: PretrainingObjective) -> PretrainingObjective:

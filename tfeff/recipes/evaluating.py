@@ -11,6 +11,7 @@ import tensorflow as tf
 
 import tfeff
 from tfeff.data.cache.finishing import NoText
+from tfeff.data.sampling import is_any_of
 from tfeff.recipes.corpora import corpus
 from tfeff.recipes.data_record import crosses_documents
 from tfeff.recipes.evaluate_settings import EvaluateSettings
@@ -242,10 +243,9 @@ class EachToken(tfeff.data.Examples):
 
     def mapping(self, manifest, seed, tokenizer):
         length = manifest.sequence_length
-        special = tf.constant(manifest.special_token_ids, tf.int32)
 
         def example(first_example, texts):
-            is_text = tf.reduce_all(texts.token_ids[..., None] != special, axis=-1)
+            is_text = ~is_any_of(texts.token_ids, manifest.special_token_ids)
             found = tf.cast(tf.where(is_text), tf.int32)  # [N, 2]: sequence, position
             sequences, positions = found[:, 0], found[:, 1:]
             ids = tf.gather(texts.token_ids, sequences)

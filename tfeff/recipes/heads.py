@@ -9,7 +9,6 @@ import numpy as np
 
 from tfeff.encoders.preset_heads import head_names, read_head, read_task
 from tfeff.objectives.heads import heads_of, weights_beside
-from tfeff.objectives.sentence_pair import OBJECTIVES
 from tfeff.recipes.runs import read_config
 from tfeff.storage.arguments import READ_MODEL, paths
 from tfeff.tasks.pretrained import find_preset, split_step
@@ -21,7 +20,6 @@ from tfeff.training.checkpoints import (
 )
 from tfeff.utils.naming import named_as
 
-PAIRS = set(OBJECTIVES.values())
 # Those with a layer for their labels, ratings or answers.
 _TASKS = ("Classifier", "MultipleChoice", "Regressor", "SpanQA", "TokenClassifier")
 

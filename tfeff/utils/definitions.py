@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import inspect
 import types
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any
 
 # The end of an error message about a name that is not in a registry.
@@ -36,6 +36,30 @@ def refusal(
 def as_dict(spec: str | Mapping) -> dict:
     """A name, or a name with further arguments, as a new dict with a `"name"`."""
     return {"name": spec} if isinstance(spec, str) else dict(spec)
+
+
+def parameters_of(make: Callable, base: type) -> Iterator[list[inspect.Parameter]]:
+    """The parameters of a function, or of a class and of those that it passes more to.
+
+    Args:
+        make: the function or class; `**kwargs` of a class go to its bases.
+        base: the base at which they end, whose own are left out.
+
+    Yields:
+        The parameters of each constructor without `self`, from the class to its bases.
+        `**kwargs` among the last ones go to `base`.
+    """
+    for step in inspect.getmro(make) if inspect.isclass(make) else (make,):
+        if step in (base, object):
+            return
+        function: Any = vars(step).get("__init__") if inspect.isclass(step) else step
+        if function is None:
+            continue
+        parameters = list(inspect.signature(function).parameters.values())
+        parameters = parameters[inspect.isclass(step) :]
+        yield parameters
+        if all(p.kind is not p.VAR_KEYWORD for p in parameters):
+            return
 
 
 def check_complete(

@@ -11,6 +11,7 @@ import numpy as np
 
 from tfeff.utils.digests import sha256
 from tfeff.utils.files import raise_unreadable
+from tfeff.utils.paths import is_name
 
 FILE_NAME = "manifest.json"
 DAMAGED = "is damaged"  # In all messages about files that are not as written.
@@ -219,8 +220,7 @@ def _check_values(manifest: Manifest) -> None:
             )
     for shard in manifest.shards:
         # A name that leads elsewhere would have other files read.
-        is_name = shard.file == os.path.basename(shard.file) and "\0" not in shard.file
-        if not is_name or shard.file in ("", ".", ".."):
+        if not is_name(shard.file):
             raise ValueError(f"{shard.file!r} is no name of a file")
         if shard.num_records < 1 or shard.num_bytes < 1:
             raise ValueError(f"{shard.file} has no records")
