@@ -70,6 +70,40 @@ def test_of_many_that_start_at_once_one_has_the_lease():
     held[0].release()
 
 
+def test_without_conditional_writes_the_last_writer_has_the_lease(store, monkeypatch):
+    monkeypatch.setattr(store, "conditional", False)
+    threads, held, refused = [], [], []
+    both = threading.Barrier(2)
+
+    def fails(path):
+        if path.endswith("1.json") and threading.current_thread() in threads:
+            both.wait()  # Both have seen that there is none.
+
+    def sleep(seconds):
+        if seconds == lease._SETTLE:
+            both.wait()  # Both have written.
+        else:
+            time.sleep(seconds)
+
+    def start():
+        try:
+            held.append(Lease(place()))
+        except ValueError:
+            refused.append(1)
+
+    monkeypatch.setattr(store, "fails", staticmethod(fails))
+    patched = types.SimpleNamespace(sleep=sleep, monotonic=time.monotonic)
+    monkeypatch.setattr(lease, "time", patched)
+    threads += [threading.Thread(target=start) for _ in range(both.parties)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(held), len(refused)) == (1, 1)
+    held[0].check()
+    held[0].release()
+
+
 def test_a_lease_that_is_not_renewed_is_taken_over(capsys, monkeypatch):
     monkeypatch.setattr(lease, "SECONDS", 1.0)
     monkeypatch.setattr(lease, "_RENEWALS", 5)

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import time
+import uuid
 
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
@@ -16,12 +17,14 @@ class Store(LocalFileSystem):
     Attributes:
         root: the folder that it is over.
         lag: seconds until a listing has a new file.
+        conditional: whether of several that create a file at once one succeeds.
         fails: called with each path before it is written; may raise.
     """
 
     protocol = "store"
     root = ""
     lag = 0.3
+    conditional = True
     cachable = False
 
     @staticmethod
@@ -49,7 +52,18 @@ class Store(LocalFileSystem):
 
     def pipe_file(self, path, value, mode="overwrite", **kwargs):
         self.fails(path)
-        super().pipe_file(path, value, mode=mode, **kwargs)
+        if mode == "create" and not self.conditional:
+            mode = "overwrite"
+        if mode != "create":
+            super().pipe_file(path, value, mode=mode, **kwargs)
+            return
+        # A look and a write would be two steps. Here it is there at once, and whole.
+        new = f"{self.root}-{uuid.uuid4().hex}"
+        super().pipe_file(new, value)
+        try:
+            os.link(new, self._strip_protocol(path))
+        finally:
+            os.remove(new)
 
     def rm_file(self, path):
         super().rm_file(path)
