@@ -1,5 +1,7 @@
 """Training, saving and loading of tokenizers."""
 
+import pathlib
+
 import keras_hub
 import numpy as np
 import pytest
@@ -106,6 +108,8 @@ def test_too_many_characters_says_what_is_needed():
         (5, TypeError, "int"),
         (["text", b"bytes"], TypeError, "document 1 of type bytes"),
         (["text", "half \ud800"], ValueError, r"document 1 with '\\ud800'.* 5"),
+        ([__file__], ValueError, "must hold texts.*names of files. .*text_files"),
+        ([pathlib.Path("a.txt")], ValueError, "must hold texts.*names of files"),
     ],
 )
 def test_bad_documents(documents, error, message):

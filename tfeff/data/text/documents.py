@@ -1,5 +1,6 @@
 """Checks of documents, which several functions of `tfeff.data` take."""
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 
 from tfeff.utils.checks import in_place_of
@@ -28,6 +29,18 @@ def check_documents(documents: object) -> None:
             "tokenizer, to compare with a cache, and to fill it). Received: an "
             f"iterator of type {type(documents).__name__}. Put its items into a list"
         )
+    of_files = isinstance(documents, (list, tuple)) and all(map(_is_file, documents))
+    if of_files and documents:
+        raise ValueError(
+            f"`documents` must hold texts. Received: documents={documents!r:.60}, "
+            "names of files. tfeff.data.text_files reads those"
+        )
+
+
+def _is_file(document):
+    return isinstance(document, os.PathLike) or (
+        isinstance(document, str) and os.path.isfile(document)
+    )
 
 
 def encoded(documents: Iterable[str]) -> Iterator[tuple[str, bytes]]:
