@@ -42,6 +42,7 @@ from tfeff.recipes.shared_examples import print_shared
 from tfeff.recipes.starting import load_pretrained
 from tfeff.recipes.task_dataset import best_metric, find_dataset
 from tfeff.recipes.tuning import Tuning, check_lora, load_best, make_grid
+from tfeff.recipes.unknown_tokens import print_unknown
 from tfeff.utils.json_files import read_object
 from tfeff.utils.naming import named_as
 
@@ -199,6 +200,8 @@ def make_task(settings, dataset, metric, encoder, tokenizer):
     elif to_predict is not None:
         parts.setdefault(settings.predict_split, to_predict)
     print_shared({name: examples(part) for name, part in parts.items()})
+    ids = {name: x.token_ids[x.padding_mask > 0] for name, x in parts.items()}
+    print_unknown(ids, tokenizer)
     if length > encoder.max_sequence_length:
         print(
             f"length extension: pretrained on {encoder.max_sequence_length} tokens, "

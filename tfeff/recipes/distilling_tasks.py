@@ -43,6 +43,7 @@ from tfeff.recipes.shared_examples import print_shared
 from tfeff.recipes.task_dataset import find_dataset, task_class
 from tfeff.recipes.task_scores import print_undefined, task_scores
 from tfeff.recipes.tuning import print_best
+from tfeff.recipes.unknown_tokens import print_unknown
 from tfeff.tasks.encoder_limits import check_length, fitting
 from tfeff.utils.naming import named_as
 
@@ -87,6 +88,7 @@ def distill_on_a_task(
         if not dev_part.has_spans:  # Of passages all windows are read.
             parts = {"examples to train on": train_part.rows, "of dev": dev_part.rows}
             print_long(parts)
+            print_unknown({x: y.token_ids for x, y in parts.items()}, tokenizer)
         teachers, _ = dev_part.delivered(teacher)
         baseline = make_baseline(dataset, train, {"": dev})
         print(f"teacher: {scores_line(teachers, baseline)}")

@@ -30,6 +30,7 @@ from tfeff.recipes.starting import load_pretrained
 from tfeff.recipes.task_dataset import best_metric, find_dataset
 from tfeff.recipes.task_scores import print_undefined
 from tfeff.recipes.tuning import Tuning, check_lora, load_best, make_grid
+from tfeff.recipes.unknown_tokens import print_unknown
 from tfeff.utils.files import write_text
 from tfeff.utils.naming import named_as
 
@@ -131,6 +132,7 @@ def embed(
         texts = tfeff.data.TextExamples(tuple({*pairs.first, *pairs.second}))
         rows = tfeff.data.text_features(texts, tokenizer, length)
         print_long({f"texts of {settings.split}": rows})
+        print_unknown({f"texts of {settings.split}": rows.token_ids}, tokenizer)
         own = read_embedding_settings(settings.pretrained) or {}
         used = {"pooling": settings.pooling, "sequence_length": length}
         for name, value in used.items():
@@ -339,6 +341,7 @@ def train(
     texts = f"{size} text{'s' * (size > 1)} each"
     print(f"{len(examples):,} examples of {texts} to train on")
     print_long({"examples to train on": rows})
+    print_unknown({"examples to train on": rows.token_ids}, scored.tokenizer)
     name = best_metric(settings, scored.dataset)
     print_undefined(scored.dataset, name, scored.split, scored.pairs)
     grid = make_grid(

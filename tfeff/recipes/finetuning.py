@@ -39,6 +39,7 @@ from tfeff.recipes.starting import load_pretrained
 from tfeff.recipes.task_dataset import best_metric, find_dataset, task_class
 from tfeff.recipes.task_scores import has_ratings, print_undefined, task_scores
 from tfeff.recipes.tuning import Tuning, check_lora, load_best, make_grid
+from tfeff.recipes.unknown_tokens import print_unknown
 from tfeff.recipes.unseen_segments import begin_as_first, check_segments
 from tfeff.training.checkpoints import run_checkpoint
 from tfeff.utils.files import write_text
@@ -297,7 +298,9 @@ def make_task(settings, dataset, encoder, tokenizer):
     parts |= {f"of {split}": part for split, part in task.dev.items()}
     if task.to_predict is not None:
         parts["to predict"] = task.to_predict
-    print_long({name: part.rows for name, part in parts.items()})
+    rows = {name: part.rows for name, part in parts.items()}
+    print_long(rows)
+    print_unknown({name: part.token_ids for name, part in rows.items()}, tokenizer)
     return task
 
 

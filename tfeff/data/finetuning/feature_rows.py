@@ -15,19 +15,35 @@ class FeatureRows:
 
     Args:
         count: N, the number of rows.
+        tokens: `[M, (T)]`, the rows, or the texts that they are made of.
         sequence_length: T, the length of all rows.
         pad_token_id: the token behind those of a row.
     """
 
     least_rows = 1  # The smallest `batch_size`.
 
-    def __init__(self, count: int, sequence_length: int, pad_token_id: int) -> None:
+    def __init__(
+        self,
+        count: int,
+        tokens: tf.RaggedTensor,
+        sequence_length: int,
+        pad_token_id: int,
+    ) -> None:
         self.sequence_length = sequence_length
         self._count = count
+        self._tokens = tokens
         self._pad_token_id = pad_token_id
 
     def __len__(self) -> int:
         return self._count
+
+    @property
+    def token_ids(self) -> np.ndarray:
+        """The token ids of all rows, one row after the other, without padding.
+
+        Of rows that are made of texts, those of each different text once.
+        """
+        return self._tokens.flat_values.numpy()
 
     @property
     def inputs(self) -> dict[str, np.ndarray]:

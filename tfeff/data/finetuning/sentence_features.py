@@ -30,12 +30,12 @@ class SentenceFeatures(FeatureRows):
     """
 
     def __init__(self, tokens, text_ids, sequence_length, pad_token_id, cut):
-        super().__init__(text_ids.shape[0], sequence_length, pad_token_id)
+        # Of each different text once, and of an empty one to fill up batches with.
+        tokens = with_empty(tokens)
+        super().__init__(text_ids.shape[0], tokens, sequence_length, pad_token_id)
         self.num_texts = text_ids.shape[1]
         self.least_rows = 2 if self.num_texts == 2 else 1
         self.num_cut = int(tf.gather(cut, text_ids).numpy().any(axis=1).sum())
-        # Of each different text once, and of an empty one to fill up batches with.
-        self._tokens = with_empty(tokens)
         self._text_ids = tf.pad(text_ids, [[0, 1], [0, 0]], constant_values=-1)
 
     def _batch(self, rows, length):

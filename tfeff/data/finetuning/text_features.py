@@ -36,17 +36,13 @@ class TextFeatures(FeatureRows):
         self, rows, starts, labels, sequence_length, num_choices, pad_token_id, cut
     ):
         choices = num_choices or 1
-        super().__init__(int(rows.nrows()) // choices, sequence_length, pad_token_id)
+        count = int(rows.nrows()) // choices
+        rows = with_empty(rows, choices)
+        super().__init__(count, rows, sequence_length, pad_token_id)
         self.labels = labels
         self.num_choices = num_choices
         self.num_cut = int(cut.numpy().reshape(-1, choices).any(axis=1).sum())
-        self._rows = with_empty(rows, choices)
         self._starts = tf.concat([starts, tf.zeros([choices], tf.int32)], axis=0)
-
-    @property
-    def token_ids(self) -> np.ndarray:
-        """The token ids of all rows, one row after the other, without padding."""
-        return self._rows.flat_values.numpy()
 
     def _batch(self, rows, length):
         order = rows
@@ -54,7 +50,7 @@ class TextFeatures(FeatureRows):
             options = tf.range(self.num_choices, dtype=tf.int64)
             order = tf.reshape(rows[:, None] * self.num_choices + options, [-1])
         inputs = padded_inputs(
-            tf.gather(self._rows, order),
+            tf.gather(self._tokens, order),
             tf.gather(self._starts, order),
             self._pad_token_id,
             length,

@@ -47,12 +47,12 @@ class TokenFeatures(FeatureRows):
         pad_token_id,
         num_divided,
     ):
-        super().__init__(int(rows.nrows()), sequence_length, pad_token_id)
+        count = int(rows.nrows())
+        super().__init__(count, with_empty(rows), sequence_length, pad_token_id)
         self.examples = examples
         self.rows_of_words = rows_of_words
         self.positions_of_words = positions_of_words
         self.num_divided = num_divided
-        self._rows = with_empty(rows)
         if examples.labels is not None:
             targets = np.full(int(tf.size(rows.flat_values)), _NO_TARGET, np.int32)
             begins = rows.row_starts().numpy()
@@ -86,7 +86,7 @@ class TokenFeatures(FeatureRows):
         return np.split(found, np.cumsum(sizes)[:-1])
 
     def _batch(self, rows, length):
-        tokens = tf.gather(self._rows, rows)
+        tokens = tf.gather(self._tokens, rows)
         # There is no second segment. Lengths forget how many there are.
         ends = tf.ensure_shape(tf.cast(tokens.row_lengths(), tf.int32), rows.shape)
         inputs = padded_inputs(tokens, ends, self._pad_token_id, length)
