@@ -83,6 +83,9 @@ def test_a_garden_configuration_that_tfeff_does_not_have(tmp_path):
     source = changed("garden_albert", tmp_path, "albert_config.json", hidden_act="tanh")
     with pytest.raises(ValueError, match="hidden_act='tanh'"):
         load(source)
+    other = changed("garden_bert", tmp_path, "bert_config.json", norm_first=True)
+    with pytest.raises(ValueError, match="norm_first=True, .*not support"):
+        load(other)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '"bert"', b"\xff"])

@@ -151,7 +151,6 @@ def test_an_encoder_that_is_scored_and_changes_meanwhile(folder):
 
 @pytest.mark.slow
 def test_a_start_that_ends_in_between_is_made_up_for(folder):
-    """Also of a run whose export has no versions yet."""
     models = [
         tfeff.tasks.Classifier(tfeff.encoders.build("bert_tiny", **SIZES), 2)
         for _ in range(2)
@@ -161,7 +160,6 @@ def test_a_start_that_ends_in_between_is_made_up_for(folder):
         tfeff.training.save_checkpoint(model, file)
     run = tfeff.training.RunDirectory("run", {})
     options = dict(model=models[0], tokenizer=tokenizer())
-    tfeff.export.save_for_serving(path=run.path("export"), **options)
     write_model(run, **options, is_kept=False, save=lambda p: shutil.copy(files[0], p))
     assert has_model(run, files[0]) and not has_model(run, files[1])
 
@@ -175,14 +173,16 @@ def test_a_start_that_ends_in_between_is_made_up_for(folder):
         assert not has_model(run, files[1])
     save = lambda path: shutil.copy(files[1], path)  # noqa: E731
     exported = write_model(run, **options, is_kept=False, save=save)
-    assert exported == run.path("export") and has_model(run, files[1])
+    assert exported == tfeff.export.versions(run.path("export"))[-1]
+    assert has_model(run, files[1])
     kept(folder / "run")
     tfeff.export.check_export(exported)
     assert not list((folder / "run").glob(".partial-*"))
     # The file of the model was deleted: its preset and export are another model's.
     os.remove(run.path("model.keras"))
     options["model"] = models[0]
-    digests = (folder / "run" / "export" / "SHA256SUMS").read_bytes()
+    with open(os.path.join(exported, "SHA256SUMS"), "rb") as file:
+        digests = file.read()
     save = lambda path: shutil.copy(files[0], path)  # noqa: E731
     exported = write_model(run, **options, is_kept=False, save=save)
     assert has_model(run, files[0])

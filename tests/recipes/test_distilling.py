@@ -50,6 +50,7 @@ def folder(tmp_path_factory):
     tokenizer = tfeff.data.train_tokenizer(lines, 36)
     encoder = tfeff.encoders.build("bert_tiny", vocabulary_size=36, **SIZES)
     tfeff.tasks.save_pretrained(encoder, tokenizer, folder / "large" / "preset")
+    tfeff.data.save_tokenizer(tokenizer, folder / "large" / "tokenizer.spm")
     masked_lm = tfeff.objectives.MaskedLM(encoder)
     masked_lm.compile()
     (folder / "large" / "checkpoints").mkdir()

@@ -16,6 +16,17 @@ _ACTIVATIONS = {
     "swish": "silu",
 }
 _TABLE = "_embedding_layer/embeddings"
+# What comes before the encoder's names: as its trainer saves it, within a model, alone.
+_AROUND = (
+    "encoder/",
+    "model/encoder_network/",
+    "encoder_network/",
+    "model/layer_with_weights-0/",
+    "layer_with_weights-0/",
+    "model/",
+    "",
+)
+_POSITIONS = r"(_position_embedding_layer|layer_with_weights-1)/embeddings"
 
 
 def is_albert(config: Config) -> bool:
@@ -38,17 +49,19 @@ class ModelGarden(Format):
     """BERT, and ALBERT: `rename` gives the names of its tensors."""
 
     left_out = {
-        r"(_pooler_layer|next_sentence\.\.pooler_dense)/": "pooler",
-        r"masked_lm/": "masked language model head",
-        r"(next_sentence|classification_heads)": "task head",
-        r"(optimizer|global_step|save_counter)": "training state",
         r".*/\.OPTIMIZER_SLOT/": "training state",
+        r"(optimizer|global_step|save_counter)": "training state",
+        r"_pooler_layer/": "pooler",
+        r"masked_lm/": "masked language model head",
+        r"(classification_heads|head)/|[^/]*\.\.pooler_dense/": "task head",
+        r"untrained/": "untrained pooler",
     }
     pairs = "next"
     heads = {"masked_lm": _masked_lm_head, "pooler": _pooler}
 
     def arguments(self, config: Config) -> dict:
         sizes = bert.sizes(config, _ACTIVATIONS)
+        config.only("norm_first", False, default=False)
         if config.get("embedding_size", None) is not None:
             sizes["embedding_dim"] = config.integer("embedding_size")
         if is_albert(config):
@@ -98,7 +111,8 @@ class ModelGarden(Format):
 def rename(tensors: dict, config: Config) -> dict:
     """Renames the tensors to the attributes of Model Garden's encoder.
 
-    Checkpoints of its functional encoders name layers by their order.
+    Checkpoints of its functional encoders name layers by their order. A head that has a
+    pooler of its own has trained that one, not the encoder's.
     """
     hidden_dim = config.integer("hidden_size")
     projected = config.get("embedding_size", None) not in (None, hidden_dim)
@@ -113,8 +127,16 @@ def rename(tensors: dict, config: Config) -> dict:
         "_pooler_layer",
     ]
 
+    around = next(
+        (x for x in _AROUND if any(re.fullmatch(x + _POSITIONS, y) for y in tensors)),
+        "",
+    )
+
     def renamed(name):
-        name = re.sub(r"^(encoder|model)/", "", name)
+        if not name.startswith(around):
+            name = name.removeprefix("model/")
+            return re.sub(r"^layer_with_weights-\d+/", "head/", name)
+        name = name.removeprefix(around)
         if match := re.match(r"layer_with_weights-(\d+)/(.*)", name):
             place = int(match[1])
             if place < len(places):
@@ -125,6 +147,14 @@ def rename(tensors: dict, config: Config) -> dict:
         )
 
     tensors = {renamed(name): tensor for name, tensor in tensors.items()}
+    poolers = {x.partition("..")[0] for x in tensors if "..pooler_dense/" in x}
+    if len(poolers) == 1 or "next_sentence" in poolers:
+        trained = "next_sentence" if "next_sentence" in poolers else min(poolers)
+        for name in ("kernel", "bias"):
+            if (pooler := f"_pooler_layer/{name}") in tensors:
+                tensors[f"untrained/{name}"] = tensors.pop(pooler)
+            if (pooler := f"{trained}..pooler_dense/{name}") in tensors:
+                tensors[f"_pooler_layer/{name}"] = tensors.pop(pooler)
     # With a masked language model, the shared table is stored under the head's name.
     if _TABLE not in tensors and "masked_lm/embedding_table" in tensors:
         tensors[_TABLE] = tensors.pop("masked_lm/embedding_table")

@@ -276,7 +276,9 @@ def _tensorflow(directory, files, name, generator):
     if not configs:
         raise ValueError(
             "`source` must hold the configuration of its checkpoint, such as "
-            f"'bert_config.json'. Received: {directory!r} with {files}"
+            "'bert_config.json' with vocab_size, hidden_size, num_hidden_layers, "
+            "num_attention_heads, intermediate_size, max_position_embeddings and "
+            f"type_vocab_size. Received: {directory!r} with {files}"
         )
     config = Config.read(os.path.join(directory, configs[0]))
     if is_of_authors:
