@@ -1,7 +1,6 @@
 """Texts, pairs of texts and questions with options as rows of token ids."""
 
 import keras_hub
-import numpy as np
 import tensorflow as tf
 
 from tfeff.data.finetuning.encoding import encode
