@@ -12,7 +12,12 @@ import keras_hub
 from tfeff.compat import LengthOfPreset, StaysFrozen
 from tfeff.encoders.encoder import Encoder, check_encoder
 from tfeff.encoders.layer_states import layer_states, make_with_states
-from tfeff.encoders.preset_files import add_digests, check_beside, check_no_heads
+from tfeff.encoders.preset_files import (
+    TASK_FILES,
+    add_digests,
+    check_beside,
+    check_no_heads,
+)
 from tfeff.encoders.quantization import ChecksBeforeSaving, check_keeps_quantization
 from tfeff.layers.checks import check_activation
 from tfeff.layers.dense import bert_dense
@@ -23,8 +28,6 @@ from tfeff.utils.types import Activation, Config
 
 # The entry of a task's configuration that holds its quantized and frozen layers.
 _STATES = "states"
-# What a preset holds of a task beside its backbone and its tokenizer.
-_TASK_FILES = ("task.json", "task.weights.h5", "preprocessor.json")
 
 
 class _EncoderTask(StaysFrozen, ChecksBeforeSaving):
@@ -61,7 +64,7 @@ class _EncoderTask(StaysFrozen, ChecksBeforeSaving):
         add_digests(preset_dir, lambda name: True)
 
     def load_task_weights(self, filepath):
-        check_beside(filepath, lambda name: name in _TASK_FILES)
+        check_beside(filepath, lambda name: name in TASK_FILES)
         super().load_task_weights(filepath)
 
 

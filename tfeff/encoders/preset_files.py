@@ -26,6 +26,8 @@ from tfeff.utils.files import DAMAGE, is_unreadable, write_text
 
 HEAD = "_head.npz"  # The end of the name of a head's file.
 CONFIGS = ("config.json", "metadata.json")
+# What a preset holds of KerasHub's task beside its backbone and its tokenizer.
+TASK_FILES = ("task.json", "task.weights.h5", "preprocessor.json")
 
 
 def is_weights_file(name: str) -> bool:

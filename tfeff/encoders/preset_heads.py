@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from tfeff.encoders.hub_heads import hub_head_names, hub_task, read_hub_heads
 from tfeff.encoders.preset_files import (
     CONFIGS,
     HEAD,
+    TASK_FILES,
     add_digests,
     belongs_to_tokenizer,
     check_preset,
@@ -24,7 +26,7 @@ from tfeff.utils.digests import FILE_NAME, files_below, read_digests
 from tfeff.utils.files import atomic_folder, raise_unreadable
 from tfeff.utils.paths import check_new_path
 
-_TASK = "task.json"
+_TASK = TASK_FILES[0]
 
 
 def check_preset_path(name: str, path: object, overwrite: bool) -> str:
@@ -85,7 +87,7 @@ def _no_preset(folder):
 
 def _is_of_preset(name):
     is_head = name == os.path.basename(name) and name.endswith(HEAD)
-    is_known = name in (*CONFIGS, _TASK) or is_weights_file(name)
+    is_known = name in (*CONFIGS, *TASK_FILES) or is_weights_file(name)
     return is_known or is_head or belongs_to_tokenizer()(name)
 
 
@@ -122,10 +124,9 @@ def save_preset(
 
 
 def head_names(folder: str) -> list[str]:
-    """The names of a preset's heads."""
-    return sorted(
-        name.removesuffix(HEAD) for name in os.listdir(folder) if name.endswith(HEAD)
-    )
+    """The names of a preset's heads, also of KerasHub's tasks."""
+    files = [x.removesuffix(HEAD) for x in os.listdir(folder) if x.endswith(HEAD)]
+    return sorted(files) or sorted(hub_head_names(_read_task(folder)))
 
 
 def read_head(folder: str, name: str) -> dict[str, np.ndarray]:
@@ -136,6 +137,10 @@ def read_head(folder: str, name: str) -> dict[str, np.ndarray]:
         OSError: if the system refuses to read it.
     """
     path = os.path.join(folder, name + HEAD)
+    if not os.path.exists(path):
+        task = _read_task(folder)
+        if name in hub_head_names(task):
+            return read_hub_heads(folder, task)[name]
     check_preset(folder, lambda file: file == name + HEAD)
     try:
         with np.load(path, allow_pickle=False) as arrays:
@@ -151,8 +156,13 @@ def read_task(folder: str) -> dict | None:
     """The configuration of a preset's model; `None` if it has heads alone.
 
     Raises:
-        ValueError: if the file is damaged.
+        ValueError: if the file is damaged, or of a task of KerasHub that tfeff has not.
     """
+    task = _read_task(folder)
+    return hub_task(task) if hub_head_names(task) else task
+
+
+def _read_task(folder):
     path = os.path.join(folder, _TASK)
     if not os.path.exists(path):
         return None
