@@ -143,6 +143,15 @@ def test_tokenizers_of_other_rows_are_refused():
         EncoderTextClassifierPreprocessor(TwoSeparators())
 
 
+@pytest.mark.parametrize("kind", ["RobertaTokenizer", "XLMRobertaTokenizer"])
+def test_tokenizers_of_two_separators_of_keras_hub_are_refused(kind):
+    tokenizer = getattr(keras_hub.tokenizers, kind)(None)
+    with pytest.raises(ValueError, match="one separator between"):
+        EncoderTextClassifierPreprocessor(tokenizer)
+    with pytest.raises(TypeError, match=rf"`tfeff\.data\.{kind}` has them"):
+        tfeff.data.text_features(tfeff.data.TextExamples(["a"]), tokenizer, 8)
+
+
 TASKS = {
     "classifier": lambda encoder: EncoderTextClassifier(encoder, 2),
     "masked_lm": EncoderMaskedLM,

@@ -95,7 +95,9 @@ class _Rows(LengthOfPreset):
     tokenizer_cls = keras_hub.tokenizers.Tokenizer
 
     def __init__(self, tokenizer, *args, **kwargs):
-        if getattr(tokenizer, "pair_separators", 1) != 1:
+        # KerasHub's own tokenizers of RoBERTa and XLM-RoBERTa do not name theirs.
+        names_one = hasattr(tokenizer, "sep_token_id")
+        if not names_one or getattr(tokenizer, "pair_separators", 1) != 1:
             raise ValueError(
                 "`tokenizer` must have one separator between the texts of a pair, as "
                 "KerasHub's preprocessors do; `tfeff.data.text_features` makes rows of "

@@ -371,9 +371,12 @@ def special_token_ids(
     check_tokenizer(tokenizer)
     missing = [name for name in names if getattr(tokenizer, name, None) is None]
     if missing:
+        kind = type(tokenizer).__name__
+        ours = kind in ("RobertaTokenizer", "XLMRobertaTokenizer")
         raise TypeError(
             f"`tokenizer` must be a KerasHub tokenizer with {names}. "
-            f"Received: tokenizer of type {type(tokenizer).__name__} without {missing}"
+            f"Received: tokenizer of type {kind} without {missing}"
+            f"{f'. `tfeff.data.{kind}` has them' if ours else ''}"
         )
     for name in ("add_bos", "add_eos"):
         if value := getattr(tokenizer, name, None):
