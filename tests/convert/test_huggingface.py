@@ -690,8 +690,11 @@ def test_tokenizers_with_other_ids_are_refused():
     other = keras_hub.tokenizers.BertTokenizer(
         [*vocabulary, *"abcdefghijklmnopqrstuvwxyz…½"], lowercase=True
     )
-    with pytest.raises(ValueError, match="(?s)`tokenizer` must give the ids.*…"):
+    advised = r"A `tfeff\.data\.BertTokenizer` of its vocabulary gives them"
+    refused = f"(?s)`tokenizer` must give the ids.*….*{advised}"
+    with pytest.raises(ValueError, match=refused):
         tokenizer_files(other, {})
+    tokenizer_files(tfeff.data.BertTokenizer(other.get_vocabulary()), {})
     vocabulary = {"a": 0, "b": 1, "ab": 2}
     other = keras_hub.tokenizers.BytePairTokenizer(vocabulary, ["a b"])
     with pytest.raises(ValueError, match="`tokenizer` must be of.*BytePair"):

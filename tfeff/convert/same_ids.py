@@ -165,10 +165,15 @@ def check_written_ids(
     ids = [[int(i) for i in row] for row in tokenizer(texts)]
     if different := _different_ids(texts, ids, written, key):
         shown = [f"{text!r} is {a}, not {b}" for text, a, b in different[:_SHOWN]]
+        advice = (
+            ". A `tfeff.data.BertTokenizer` of its vocabulary gives them"
+            if type(tokenizer) is keras_hub.tokenizers.BertTokenizer
+            else ""
+        )
         raise ValueError(
             "`tokenizer` must give the ids that Hugging Face's tokenizers give with "
             f"its settings. Received: {len(different)} of {len(texts)} texts whose ids "
-            f"differ: {'; '.join(shown)}"
+            f"differ: {'; '.join(shown)}{advice}"
         )
 
 

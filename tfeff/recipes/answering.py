@@ -39,7 +39,7 @@ from tfeff.recipes.runs import (
 )
 from tfeff.recipes.settings import check_settings
 from tfeff.recipes.shared_examples import print_shared
-from tfeff.recipes.starting import load_pretrained
+from tfeff.recipes.starting import load_pretrained, print_frozen
 from tfeff.recipes.task_dataset import best_metric, find_dataset
 from tfeff.recipes.tuning import Tuning, check_lora, load_best, make_grid
 from tfeff.recipes.unknown_tokens import print_unknown
@@ -100,6 +100,7 @@ def answer(
             examples_in_step(settings, batch_size, strategy)
         with named_as(path="pretrained", step="pretrained"):
             encoder, tokenizer = tfeff.tasks.load_pretrained(settings.pretrained)
+        print_frozen(encoder)
         check_lora(settings, encoder)
         length: int = settings.sequence_length or encoder.max_sequence_length
         settings = dataclasses.replace(settings, sequence_length=length)

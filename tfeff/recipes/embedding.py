@@ -26,7 +26,7 @@ from tfeff.recipes.runs import (
     recipe_running,
 )
 from tfeff.recipes.settings import changed, check_settings
-from tfeff.recipes.starting import load_pretrained
+from tfeff.recipes.starting import load_pretrained, print_frozen
 from tfeff.recipes.task_dataset import best_metric, find_dataset
 from tfeff.recipes.task_scores import print_undefined
 from tfeff.recipes.tuning import Tuning, check_lora, load_best, make_grid
@@ -119,6 +119,8 @@ def embed(
             )
         strategy = tfeff.training.make_strategy(settings.strategy, settings.tpu)
         encoder, tokenizer = load_pretrained(settings)
+        if examples is not None:
+            print_frozen(encoder)
         length = settings.sequence_length or encoder.max_sequence_length
         if examples is not None:
             check_contrast(settings, examples, encoder)

@@ -35,7 +35,7 @@ from tfeff.recipes.runs import (
 )
 from tfeff.recipes.settings import check_settings
 from tfeff.recipes.shared_examples import print_shared
-from tfeff.recipes.starting import load_pretrained
+from tfeff.recipes.starting import load_pretrained, print_frozen
 from tfeff.recipes.task_dataset import best_metric, find_dataset, task_class
 from tfeff.recipes.task_scores import has_ratings, print_undefined, task_scores
 from tfeff.recipes.tuning import Tuning, check_lora, load_best, make_grid
@@ -128,6 +128,7 @@ def finetune(
             for step in settings.pretrained_steps:
                 run_checkpoint(settings.pretrained, step)
         encoder, tokenizer = load_pretrained(settings, *settings.pretrained_steps[:1])
+        print_frozen(encoder)
         check_lora(settings, encoder)
         task = make_task(settings, dataset, encoder, tokenizer)
         units = rating_units(dataset, task.train.examples)

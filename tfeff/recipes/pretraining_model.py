@@ -7,7 +7,7 @@ from tfeff.objectives.heads import heads_of
 from tfeff.recipes.heads import PretrainedHeads
 from tfeff.recipes.pretrain_settings import OBJECTIVE, PretrainSettings
 from tfeff.recipes.settings import changed
-from tfeff.recipes.starting import load_pretrained
+from tfeff.recipes.starting import load_pretrained, print_frozen
 from tfeff.utils.checks import check_choice
 from tfeff.utils.naming import named_as
 
@@ -32,6 +32,7 @@ def make_model(settings: PretrainSettings, **changes) -> keras.Model:
     """The compiled model of the settings; `changes` are arguments of the encoder."""
     if settings.pretrained:
         encoder, _ = load_pretrained(settings, seed=settings.seed)
+        print_frozen(encoder)
     else:
         names = ("dropout", "attention_dropout")
         rates = {name: getattr(settings, name) for name in names}

@@ -1,5 +1,6 @@
 """What a recipe starts from: a pretrained encoder, or a checkpoint of its own run."""
 
+import math
 import os
 from typing import Any
 
@@ -16,6 +17,19 @@ def has_checkpoint(run_dir: str) -> bool:
         return bool(checkpoint_steps(os.path.join(run_dir, "checkpoints")))
     files = published_files("run_dir", run_dir)
     return any(name.startswith("checkpoints/") for name in files)
+
+
+def print_frozen(encoder: tfeff.encoders.Encoder) -> None:
+    """Prints which part of a pretrained encoder is not trained, if any is."""
+    frozen, total = (
+        sum(math.prod(weight.shape) for weight in weights)
+        for weights in (encoder.non_trainable_weights, encoder.weights)
+    )
+    if frozen:
+        print(
+            f"{frozen:,} of the {total:,} parameters of the encoder are not trained: "
+            "it was saved with frozen layers"
+        )
 
 
 def load_pretrained(settings: Any, step: int | None = None, seed: int = 0):
