@@ -4,7 +4,7 @@ import keras_hub
 import pytest
 
 import tfeff
-from tfeff.recipes.unknown_tokens import print_unknown
+from tfeff.recipes.unknown_tokens import print_unknown, print_unknown_in_corpus
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b"]
 
@@ -39,3 +39,21 @@ def test_pieces_of_another_language(capsys):
     tokenizer = tfeff.data.train_tokenizer(["words and deeds"] * 9, 15)
     print_unknown({"of dev": token_ids(tokenizer, "слово и дело")}, tokenizer)
     assert "(of dev)" in capsys.readouterr().out
+
+
+def test_a_corpus_of_another_language(capsys):
+    tokenizer = tfeff.data.train_tokenizer(["words and deeds"] * 9, 15)
+    print_unknown_in_corpus([" ", "слово и дело"], tokenizer)
+    assert "(of the first documents)" in capsys.readouterr().out
+    print_unknown_in_corpus(["words", "deeds", " "], tokenizer)
+    print_unknown_in_corpus([], tokenizer)
+    assert not capsys.readouterr().out
+
+
+def test_a_tokenizer_that_knows_all_text(capsys):
+    class Bytes(keras_hub.tokenizers.Tokenizer):
+        def tokenize(self, inputs):
+            raise AssertionError("It is not called.")
+
+    print_unknown_in_corpus(["слово"], Bytes())
+    assert not capsys.readouterr().out

@@ -8,6 +8,7 @@ import tfeff
 from tfeff.data.cache.manifest import FILE_NAME, Manifest
 from tfeff.data.text.corpus import Corpus, parts_of
 from tfeff.data.text.records import JSON_LINES, PARQUET
+from tfeff.recipes.unknown_tokens import print_unknown_in_corpus
 from tfeff.storage.local import local_path
 from tfeff.utils.checks import is_url
 from tfeff.utils.naming import named_as
@@ -225,6 +226,8 @@ def build_caches(
             `validation`.
         beam_flags: as of `tfeff.data.build_cache`.
     """
+    with named_as(documents="corpus"):
+        print_unknown_in_corpus(train, tokenizer)
     of_validation = "validation" if getattr(settings, "validation", ()) else "corpus"
     caches = []
     for name, documents, setting in zip(

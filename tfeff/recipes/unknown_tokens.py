@@ -1,13 +1,16 @@
 """What a recipe says of texts that its tokenizer does not know."""
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterable, Mapping
 
 import keras_hub
 import numpy as np
 
-from tfeff.data.finetuning.encoding import unknown_id
+from tfeff.data.finetuning.encoding import encode, unknown_id
+from tfeff.data.text.documents import encoded
 
 _TOLD = 0.05  # Of the tokens: far more than rare characters and names give.
+_DOCUMENTS, _CHARACTERS = 200, 1000  # Of a corpus those that are read, and of each.
 
 
 def print_unknown(
@@ -20,10 +23,29 @@ def print_unknown(
         tokenizer: that of the ids.
     """
     unknown = unknown_id(tokenizer)
-    shares = {name: np.mean(ids == unknown) for name, ids in parts.items()}
+    counts = {name: np.count_nonzero(ids == unknown) for name, ids in parts.items()}
+    shares = {name: count / max(parts[name].size, 1) for name, count in counts.items()}
     told = [f"{share:.0%} ({name})" for name, share in shares.items() if share > _TOLD]
     if unknown is not None and told:
         print(
             f"Many tokens are unknown to the tokenizer: {', '.join(told)}. Its "
             "vocabulary may be of another language, or of lowercase text alone"
         )
+
+
+def print_unknown_in_corpus(
+    documents: Iterable[str], tokenizer: keras_hub.tokenizers.Tokenizer
+) -> None:
+    """Prints how many tokens of the first documents are unknown, if many are.
+
+    Args:
+        documents: of any length; blank ones do not count.
+        tokenizer: of their sequences; nothing is printed of one that knows all text.
+    """
+    if unknown_id(tokenizer) is None:
+        return
+    first = itertools.islice(encoded(documents), _DOCUMENTS)
+    begins = (text[:_CHARACTERS] for text, _ in first)
+    if texts := [text for text in begins if text.strip()]:
+        ids = encode(tokenizer, texts).flat_values.numpy()
+        print_unknown({"of the first documents": ids}, tokenizer)
