@@ -10,7 +10,16 @@ from collections.abc import Mapping
 import keras
 import numpy as np
 
+from tfeff.utils.files import raise_unreadable
+
 _CLASSIFIER, _MASKED_LM = "tfeff>EncoderTextClassifier", "tfeff>EncoderMaskedLM"
+_MASKED_LM_WEIGHTS = {
+    "intermediate_dense/kernel": "dense/kernel",
+    "intermediate_dense/bias": "dense/bias",
+    "intermediate_layer_norm/gamma": "norm/gamma",
+    "intermediate_layer_norm/beta": "norm/beta",
+    "mlm_head/output_bias": "bias",
+}
 _HEADS = {_CLASSIFIER: ("logits", "pooler"), _MASKED_LM: ("masked_lm",)}
 
 
@@ -67,6 +76,7 @@ def read_hub_heads(folder: str, task: Mapping) -> dict[str, dict[str, np.ndarray
 
     Raises:
         ValueError: if a file is damaged.
+        OSError: if the system refuses to read one.
     """
     kind = keras.saving.get_registered_object(task["registered_name"])
     try:
@@ -75,6 +85,7 @@ def read_hub_heads(folder: str, task: Mapping) -> dict[str, dict[str, np.ndarray
             return {"masked_lm": _masked_lm_arrays(model.get_layer("mlm_head"))}
         pooler, logits = (_arrays(model.get_layer(x)) for x in ("pooler", "logits"))
     except Exception as error:  # KerasHub and Keras raise what they came to.
+        raise_unreadable(error, folder)
         raise ValueError(
             f"{folder!r} must hold a whole task of KerasHub. It is damaged: {error}"
         ) from error
@@ -83,17 +94,14 @@ def read_hub_heads(folder: str, task: Mapping) -> dict[str, dict[str, np.ndarray
 
 
 def _masked_lm_arrays(head):
-    parts = {"dense": head._intermediate_dense, "norm": head._intermediate_layer_norm}
     arrays = {
-        f"{part}/{name}": array
-        for part, layer in parts.items()
-        for name, array in _arrays(layer).items()
+        _MASKED_LM_WEIGHTS[name]: keras.ops.convert_to_numpy(weight)
+        for weight in head.weights
+        if (name := "/".join(weight.path.split("/")[-2:])) in _MASKED_LM_WEIGHTS
     }
+    activation = keras.activations.serialize(head.intermediate_activation)
     return arrays | {
-        "bias": keras.ops.convert_to_numpy(head._bias),
-        "activation": np.array(
-            keras.activations.serialize(head.intermediate_activation)
-        ),
+        "activation": np.array(activation),
         "layer_norm_epsilon": np.array(head.layer_norm_epsilon),
     }
 
