@@ -8,6 +8,7 @@ import time
 import pytest
 
 from tfeff.training import TrainingProgress
+from tfeff.utils.progress import ProgressReport
 
 
 @pytest.fixture
@@ -61,8 +62,14 @@ def test_a_terminal_has_a_bar(clock, capsys, monkeypatch):
     assert told.endswith("\x1b[?25h")  # The cursor is shown again.
 
 
+@pytest.mark.parametrize("is_terminal", [False, True])
 @pytest.mark.parametrize("kind", ["pipe without a reader", "full disk"])
-def test_a_line_that_nobody_can_read_ends_nothing(kind, clock, capsys, monkeypatch):
+def test_what_nobody_can_read_ends_nothing(
+    kind, is_terminal, clock, capsys, monkeypatch
+):
+    if is_terminal:
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        monkeypatch.setenv("TERM", "xterm")
     if kind == "full disk":
         stream = open("/dev/full", "w", encoding="utf-8")  # noqa: SIM115
     else:
@@ -75,6 +82,9 @@ def test_a_line_that_nobody_can_read_ends_nothing(kind, clock, capsys, monkeypat
     run_epoch(progress, clock, 0, seconds=2.0)
     run_epoch(progress, clock, 1, seconds=2.0)
     progress.on_train_end()
+    with ProgressReport("Reading", "lines", 2, True) as report:
+        report.advance(1)
+        report.advance(1)
     print("standard output is still there")
     assert "still there" in capsys.readouterr().out
     with contextlib.suppress(OSError):

@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import json
 import os
+import time
 from collections.abc import Iterable, Mapping
 
 from tfeff.storage.place import Place, Refused, is_inside
@@ -19,6 +20,7 @@ _FORMAT = 1
 # Digests that this process has computed, by the file's device, inode, size and time.
 _known: dict[tuple, str] = {}
 _MOST_KNOWN = 100_000
+_SETTLED = 2_000_000_000  # Nanoseconds; FAT has the coarsest times of files.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -186,11 +188,15 @@ def digest(path: str) -> str:
     """The SHA-256 of a file, computed once for each version of it."""
     status = os.stat(path)
     key = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
-    found = _known.get(key)
-    if found is None:
+    if key in _known:
+        return _known[key]
+    now = time.time_ns()
+    found = sha256(path)
+    # Another version may come within a tick of the system's clock, with an equal time.
+    if now - status.st_mtime_ns > _SETTLED:
         if len(_known) == _MOST_KNOWN:  # Those of copies are never asked for again.
             _known.clear()
-        found = _known[key] = sha256(path)
+        _known[key] = found
     return found
 
 

@@ -1,7 +1,9 @@
 """Progress of a long job: a bar on a terminal, plain lines elsewhere."""
 
 import contextlib
+import sys
 import time
+from typing import IO, cast
 
 from rich.console import Console
 from rich.progress import (
@@ -17,23 +19,41 @@ from rich.progress import (
 _SECONDS_BETWEEN_LINES = 10.0
 
 
-class ErrorConsole(Console):
-    """Standard error, where a line that nobody can read any more is left out.
+class _StandardError:
+    """`sys.stderr`, of which what nobody can read any more is left out."""
 
-    A job must not end, and lose what it has not saved yet, because `tee` has ended or
-    a disk is full.
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError):
+            self._file().write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError):
+            self._file().flush()
+
+    def __getattr__(self, name):
+        return getattr(self._file(), name)
+
+    def _file(self):
+        # While there is a bar, Rich has a file of its own in place of the real one.
+        return getattr(sys.stderr, "rich_proxied_file", sys.stderr)
+
+
+class ErrorConsole(Console):
+    """Standard error, where a line or a bar that nobody can read is left out.
+
+    A job must not end, and lose what it has not saved yet, because `tee` or a terminal
+    has ended, or a disk is full.
     """
 
     def __init__(self):
-        super().__init__(stderr=True)
-
-    def on_broken_pipe(self) -> None:
-        """Nothing: Rich would end the process, and close standard output."""
+        # Windows starts some programs without a standard error.
+        file = None if sys.stderr is None else _StandardError()
+        super().__init__(file=cast(IO[str] | None, file), stderr=True)
 
     def tell(self, text: str) -> None:
         """Prints a line as it is, however wide it is."""
-        with contextlib.suppress(OSError):
-            self.print(text, highlight=False, markup=False, soft_wrap=True)
+        self.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 def live_bar(console: Console, *columns: ProgressColumn) -> Progress | None:
