@@ -98,16 +98,24 @@ class Albert(Format):
 def shared(config: Config, sizes: dict) -> dict:
     """The arguments of an encoder whose layers share weights in groups."""
     config.only("inner_group_num", 1, default=1)
-    groups = config.integer("num_hidden_groups", 1)
-    if sizes["num_layers"] % groups:
-        raise ValueError(
-            f"In {config.path!r}: `num_hidden_groups` must divide "
-            f"`num_hidden_layers`. Received: num_hidden_groups={groups}, "
-            f"num_hidden_layers={sizes['num_layers']}"
-        )
     return sizes | dict(
         max_sequence_length=config.integer("max_position_embeddings", 512),
         attention="self",
-        sharing="all",
-        sharing_group_size=sizes["num_layers"] // groups,
+        **in_groups(config, "num_hidden_groups", "num_hidden_layers"),
     )
+
+
+def in_groups(config: Config, groups: str, layers: str) -> dict:
+    """The arguments of `Encoder` by which layers share weights in groups.
+
+    Args:
+        config: the configuration.
+        groups, layers: the names of their numbers. One group is the default.
+    """
+    count, num_layers = config.integer(groups, 1), config.integer(layers)
+    if num_layers % count:
+        raise ValueError(
+            f"In {config.path!r}: `{groups}` must divide `{layers}`. "
+            f"Received: {groups}={count}, {layers}={num_layers}"
+        )
+    return dict(sharing="all", sharing_group_size=num_layers // count)

@@ -63,6 +63,10 @@ class Format:
         """Shapes of the tensors that this encoder does not use, by their names."""
         return {}
 
+    def kind_of(self, name: str) -> str:
+        """The kind of a model by the name of its class, such as `"MaskedLM"`."""
+        return name.partition("For")[2]
+
     def pretraining_heads(self, encoder) -> dict[str, Head]:
         """The heads that pretrained models may have; all others are skipped."""
         settings = self.head_settings(encoder)

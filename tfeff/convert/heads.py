@@ -99,7 +99,7 @@ def _find_task(found, encoder):
     """The fine-tuned model and the descriptions of its heads; `None, {}` for others."""
     config = found.config
     architectures = _architectures(config) or [""]
-    kind = architectures[0].partition("For")[2]
+    kind = found.format.kind_of(architectures[0])
     if kind in _PRETRAINING:
         if own := _task_tensors(found):
             raise NotKept(
