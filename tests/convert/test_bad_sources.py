@@ -7,7 +7,6 @@ import sys
 import types
 import warnings
 
-import keras_hub
 import numpy as np
 import pytest
 
@@ -368,21 +367,6 @@ def test_a_preset_is_no_source(preset, tmp_path):
     for source in (tmp_path / "run" / "preset", tmp_path / "run"):
         with pytest.raises(ValueError, match="a preset of tfeff.*--to=huggingface"):
             convert(source, tmp_path / "out")
-
-
-def test_a_preset_of_keras_hub_is_no_source(tmp_path):
-    backbone = keras_hub.models.BertBackbone(
-        vocabulary_size=9,
-        num_layers=1,
-        num_heads=2,
-        hidden_dim=8,
-        intermediate_dim=8,
-        max_sequence_length=8,
-    )
-    backbone.save_to_preset(str(tmp_path / "bert"))
-    message = "a preset of 'keras_hub>BertBackbone', which tfeff does not read$"
-    with pytest.raises(ValueError, match=message):
-        convert(tmp_path / "bert", tmp_path / "out")
 
 
 @pytest.mark.parametrize("source", ["/no/such/folder", "./none", "a/b/c", ""])

@@ -291,5 +291,5 @@ def test_what_is_missing_is_named(saved, tmp_path):
         load_pretrained(preset)
     other = json.dumps({"registered_name": "keras_hub>BertBackbone"})
     (preset / "config.json").write_text(other)
-    with pytest.raises(ValueError, match="of 'keras_hub>BertBackbone', which tfeff do"):
+    with pytest.raises(ValueError, match="of 'keras_hub>BertBackbone', which is none"):
         load_pretrained(preset)

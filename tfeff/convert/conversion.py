@@ -11,6 +11,8 @@ import numpy as np
 
 from tfeff.convert import harmless
 from tfeff.convert.heads import find_heads
+from tfeff.convert.keras_hub_presets import KerasHub
+from tfeff.convert.keras_hub_tokenizer import make_keras_hub_tokenizer
 from tfeff.convert.sources import find
 from tfeff.convert.tokenizer import file_without_segments, make_tokenizer
 from tfeff.convert.weights import assign
@@ -79,8 +81,8 @@ def load_task(
 
     Args:
         source: as for `convert`; of Hugging Face, with a head for the classification of
-            texts or of tokens, for questions or for multiple choice; or of
-            sentence-transformers.
+            texts or of tokens, for questions or for multiple choice; of
+            sentence-transformers; or a `TextClassifier` of KerasHub.
 
     Returns:
         A `tfeff.tasks.Classifier`, `Regressor`, `TokenClassifier`, `SpanQA`,
@@ -155,21 +157,26 @@ def convert(
     - the authors of BERT and of ALBERT (a TensorFlow 1 checkpoint, with
       `bert_config.json` or `albert_config.json`);
     - the authors of ELECTRA and of ConvBERT (a TensorFlow 1 checkpoint): the
-      discriminator; `load_replaced_token` reads the generator, too.
+      discriminator; `load_replaced_token` reads the generator, too;
+    - KerasHub (the folder of `save_to_preset`): the backbones of BERT, RoBERTa,
+      XLM-RoBERTa, ALBERT, DistilBERT and ELECTRA, and their tasks. No object in the
+      preset is loaded.
 
     Heads come along. Those of pretraining (masked language modelling, pooler, next
     sentence, sentence order, XLNet's language modelling) are kept for
     `tfeff.tasks.load_objective`, those of ELECTRA's networks for `load_replaced_token`;
-    fine-tuned ones (classification of texts and tokens, questions, multiple choice)
-    become a task, which `tfeff.tasks.load_task` reads. So do the modules of
-    sentence-transformers (`modules.json`): a Transformer, its pooling by the first
-    token, the last one or the mean, and Normalize make a `SentenceEmbedding`.
+    fine-tuned ones (classification of texts and tokens, questions, multiple choice, a
+    `TextClassifier`) become a task, which `tfeff.tasks.load_task` reads. So do the
+    modules of sentence-transformers (`modules.json`): a Transformer, its pooling by
+    the first token, the last one or the mean, and Normalize make a
+    `SentenceEmbedding`.
 
     Every tensor of the source is either used or of a kind that an encoder and its heads
     do not use, such as training state: `Converted.ignored` counts these. A warning
     says which head or module is left out and why, and names settings that are neither
     used nor known to be harmless. Pickles are not read. The tokenizer returns the same
-    ids as Hugging Face's, or is refused; `tokenizer.json` alone is enough for it.
+    ids as Hugging Face's, or is refused; `tokenizer.json` alone is enough for it. That
+    of KerasHub's SentencePiece models returns KerasHub's.
 
     Args:
         source: a folder, or a name on the Hugging Face hub.
@@ -241,7 +248,11 @@ def _assign(found, encoder, of_heads):
 
 def _tokenizer(found, encoder):
     """The source's tokenizer, or `None` if it has none."""
-    tokenizer = make_tokenizer(found.directory, found.family)
+    is_of_keras_hub = isinstance(found.format, KerasHub)
+    if is_of_keras_hub:
+        tokenizer = make_keras_hub_tokenizer(found.directory)
+    else:
+        tokenizer = make_tokenizer(found.directory, found.family)
     if tokenizer and tokenizer.vocabulary_size() > encoder.vocabulary_size:
         raise ValueError(
             "`source` must have no more ids than the embedding has rows. Received: "
@@ -255,7 +266,8 @@ def _tokenizer(found, encoder):
             f"are counted. Received: {found.directory!r}, whose tokenizer has "
             f"pad_token_id={tokenizer.pad_token_id}"
         )
-    if tokenizer and encoder.num_segments > 1 and found.family != "xlnet":
+    has_segments = encoder.num_segments > 1 and found.family != "xlnet"
+    if tokenizer and has_segments and not is_of_keras_hub:
         _warn_of_segments(found.directory, tokenizer)
     return tokenizer
 

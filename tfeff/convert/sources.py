@@ -17,6 +17,12 @@ from tfeff.convert import (
 from tfeff.convert.architectures import ARCHITECTURES
 from tfeff.convert.config import Config
 from tfeff.convert.format import Format
+from tfeff.convert.keras_hub_presets import (
+    CONFIG,
+    NAMES,
+    keras_hub_class,
+    read_keras_hub_preset,
+)
 from tfeff.convert.reading import check_fetched, read_json
 from tfeff.convert.safetensors import INDEX, read_safetensors
 from tfeff.convert.tf_checkpoint import read_tf_checkpoint
@@ -36,6 +42,9 @@ _AS_SAFETENSORS = (
     "If you trust them, load the model in transformers, by the class that its "
     "config.json names, and save it with `model.save_pretrained(folder, "
     "safe_serialization=True)`, and the tokenizer with its own `save_pretrained`"
+)
+_MUST_HOLD = (
+    "`source` must hold safetensors, a TensorFlow checkpoint or an encoder of KerasHub"
 )
 _MODULES_AS_SAFETENSORS = (
     "If you trust them, load the model in sentence-transformers and save it with "
@@ -106,6 +115,10 @@ def find(source: str | os.PathLike, generator: bool = False) -> Source:
     if indices:
         name = indices[0].removesuffix(".index")
         return _tensorflow(directory, files, name, generator)
+    path = os.path.join(directory, CONFIG)
+    if not on_hub and CONFIG in files and (kind := keras_hub_class(path)):
+        form, config, tensors = read_keras_hub_preset(directory, kind)
+        return Source(directory, kind.family, form, config, tensors)
     _refuse(directory, files, on_hub)
 
 
@@ -171,7 +184,7 @@ def _refuse(directory: str, files: Sequence[str], on_hub: bool) -> NoReturn:
     pickles = [name for name in files if name.endswith(_PICKLES)]
     if pickles:
         raise ValueError(
-            "`source` must hold safetensors or a TensorFlow checkpoint. Received: "
+            f"{_MUST_HOLD}. Received: "
             f"{directory!r} with {pickles}. These are pickles, which can run any code "
             f"when they are read, so tfeff does not read them. {_advice(files)}"
         )
@@ -185,10 +198,7 @@ def _refuse(directory: str, files: Sequence[str], on_hub: bool) -> NoReturn:
             ". Pickles such as pytorch_model.bin are not downloaded from the hub. "
             + _advice(files)
         )
-    raise ValueError(
-        "`source` must hold safetensors or a TensorFlow checkpoint. "
-        f"Received: {directory!r} {what}"
-    )
+    raise ValueError(f"{_MUST_HOLD}. Received: {directory!r} {what}")
 
 
 def _advice(files):
@@ -199,7 +209,10 @@ def _preset_words(folder):
     """The words for a preset, which is no source."""
     path = os.path.join(folder, "config.json")
     if os.path.exists(path) and (name := foreign_class(read_json(path))):
-        return f"with a preset of {name!r}, which tfeff does not read"
+        return (
+            f"with a preset of {name!r}, which tfeff does not read. Of KerasHub's it "
+            f"reads those of {NAMES}"
+        )
     return (
         "with a preset of tfeff. `tfeff convert --to=huggingface`, or "
         "`to_huggingface`, writes that for transformers"

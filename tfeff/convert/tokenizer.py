@@ -2,6 +2,8 @@
 
 import os
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import keras_hub
 
@@ -102,7 +104,7 @@ def make_tokenizer(
         settings = config
         if is_json and _json_takes_precedence(config, model, family):
             settings = _word_piece_settings(TokenizerJson.find(directory), config, True)
-        tokenizer = _word_piece(path, _lines(path), settings, _composes(directory))
+        tokenizer = word_piece(path, lines(path), settings, _composes(directory))
     elif family == "roberta":
         file, counts, space = TokenizerJson.find(directory), False, False
         if file is not None:
@@ -110,7 +112,7 @@ def make_tokenizer(
             counts = _json_takes_precedence(config, model, family)
             space = counts and settings["add_prefix_space"]
         space = _prefix_space(config, space, counts)
-        tokenizer = _byte_pairs(path, space, compared=file is not None)
+        tokenizer = byte_pairs(path, space, compared=file is not None)
     else:
         file = _unigram_json(directory, path, family, config)
         tokenizer = _unigram(file, family, config)
@@ -152,7 +154,7 @@ def make_tokenizer_of_file(path: str) -> keras_hub.tokenizers.Tokenizer:
         ValueError: as `make_tokenizer`.
     """
     if read_bytes(path, 1) != b"{":
-        return _word_piece(path, _lines(path), Config({}, path), compose=False)
+        return word_piece(path, lines(path), Config({}, path), compose=False)
     # A vocabulary may have a piece of that name.
     if not isinstance(read_json(path).get("model"), dict):
         raise ValueError(
@@ -262,12 +264,12 @@ def _make_from_json(file, config, model):
     if family == "bert":
         settings = _word_piece_settings(file, config, counts)
         compose, _ = composing(file.values["normalizer"])
-        return family, _word_piece(path, file.vocabulary, settings, compose)
+        return family, word_piece(path, file.vocabulary, settings, compose)
     if family == "roberta":
         settings = file.byte_pair_settings()
         space = _prefix_space(config, settings["add_prefix_space"], counts)
         settings["add_prefix_space"] = space
-        return family, _made(path, "byte-level BPE", RobertaTokenizer, **settings)
+        return family, made(path, "byte-level BPE", RobertaTokenizer, **settings)
     return family, _unigram(file, family, config)
 
 
@@ -297,7 +299,7 @@ def _unigram(file, family, config):
     ):
         config.get(name, None)  # The file counts.
     proto = sentence_piece_model(file)
-    return _made(file.path, "Unigram model", _SENTENCE_PIECE[family], proto)
+    return made(file.path, "Unigram model", _SENTENCE_PIECE[family], proto)
 
 
 def _unigram_json(directory, path, family, config):
@@ -340,7 +342,19 @@ def _check_ids(file, family, tokenizer):
     check_same_ids(file.path, tokenizer, file.reference(**changes))
 
 
-def _byte_pairs(path, add_prefix_space, compared):
+def byte_pairs(
+    path: str, add_prefix_space: bool, compared: bool
+) -> keras_hub.tokenizers.Tokenizer:
+    """The byte-level BPE of a vocabulary and of the `merges.txt` beside it.
+
+    Args:
+        path: the vocabulary.
+        add_prefix_space: whether a text gets a space before its first word.
+        compared: whether another library reads all of the rules, too.
+
+    Raises:
+        ValueError: if there is none.
+    """
     vocabulary = read_json(path)
     rules = os.path.join(os.path.dirname(path), "merges.txt")
     if not os.path.exists(rules):
@@ -353,7 +367,7 @@ def _byte_pairs(path, add_prefix_space, compared):
             "break, or transformers leave out a rule. It does not"
         )
     merges = [rule for rule in merges if rule and not rule.startswith("#version")]
-    return _made(
+    return made(
         path,
         "byte-level BPE",
         RobertaTokenizer,
@@ -363,7 +377,8 @@ def _byte_pairs(path, add_prefix_space, compared):
     )
 
 
-def _made(path, what, make, *args, **kwargs):
+def made(path: str, what: str, make: Callable, *args, **kwargs) -> Any:
+    """What a function makes of a file's content; its errors name the file."""
     try:
         return make(*args, **kwargs)
     except Exception as error:  # From SentencePiece, protobuf, TensorFlow, KerasHub.
@@ -372,7 +387,8 @@ def _made(path, what, make, *args, **kwargs):
         ) from error
 
 
-def _lines(path):
+def lines(path: str) -> list[str]:
+    """The lines of a vocabulary, each of which must be another token."""
     vocabulary = read_text(path).split("\n")
     if vocabulary[-1] == "":
         vocabulary.pop()
@@ -392,7 +408,20 @@ def _composes(directory):
     return isinstance(normalizer, dict) and composing(normalizer)[0]
 
 
-def _word_piece(path, vocabulary, config, compose):
+def word_piece(
+    path: str, vocabulary: list[str], config: Config, compose: bool
+) -> BertTokenizer:
+    """The WordPiece tokenizer of a vocabulary.
+
+    Args:
+        path: the file, for messages.
+        vocabulary: the pieces.
+        config: the settings, named as in `tokenizer_config.json`.
+        compose: as of `BertTokenizer`.
+
+    Raises:
+        ValueError: if there is none.
+    """
     config.only("do_basic_tokenize", True, default=True)
     config.only("never_split", None, [], default=None)
     config.only("wordpieces_prefix", "##", default="##")

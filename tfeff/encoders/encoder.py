@@ -368,7 +368,7 @@ class Encoder(
 def foreign_class(config: dict) -> str | None:
     """The class that a preset's configuration names, if it is no encoder of tfeff."""
     name = config.get("registered_name")
-    kind = keras.saving.get_registered_object(name)
+    kind = keras.saving.get_registered_object(name) if isinstance(name, str) else None
     return None if isinstance(kind, type) and issubclass(kind, Encoder) else name
 
 

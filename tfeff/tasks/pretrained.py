@@ -247,8 +247,9 @@ def _read_preset(path, overrides):
     if name := _foreign_class_of(preset):
         raise ValueError(
             "`path` must be a preset with an encoder of tfeff. Received: "
-            f"path={path!r}, a preset of {name!r}, which tfeff does not read. "
-            "A class of one's own must be registered with Keras before"
+            f"path={path!r}, a preset of {name!r}, which is none. `tfeff convert` "
+            "makes presets of tfeff of some of KerasHub's; a class of one's own must "
+            "be registered with Keras before"
         )
     # KerasHub's own tokenizers do not do this themselves.
     with _damage_named(preset, "KerasHub tokenizer"):
