@@ -8,8 +8,9 @@ class ConvertSettings(Settings):
     """Writes a published checkpoint as a preset, or a preset as such a checkpoint.
 
     It takes BERT, ALBERT, ConvBERT, ELECTRA, RoBERTa, XLM-RoBERTa, CamemBERT,
-    DistilBERT or XLNet of Hugging Face, BERT or ALBERT of the Model Garden, and BERT,
-    ALBERT, ELECTRA or ConvBERT of their authors.
+    DistilBERT or XLNet of Hugging Face, BERT or ALBERT of the Model Garden, BERT,
+    ALBERT, ELECTRA or ConvBERT of their authors, and BERT, ALBERT, ELECTRA, RoBERTa,
+    XLM-RoBERTa or DistilBERT of KerasHub.
 
     Heads come along: of pretraining (masked language modelling, pooler, next sentence,
     sentence order, XLNet's) for `tfeff.tasks.load_objective`, of ELECTRA's networks for
@@ -23,9 +24,9 @@ class ConvertSettings(Settings):
     """
 
     source: str = setting(
-        "Folder with safetensors and config.json, or with a TensorFlow checkpoint; or "
-        "a name on the Hugging Face hub. With --to=huggingface, folder of a preset or "
-        "of a run, or RUN@STEP.",
+        "Folder with safetensors and config.json, with a TensorFlow checkpoint, or "
+        "with a preset of KerasHub; or a name on the Hugging Face hub. With "
+        "--to=huggingface, folder of a preset or of a run, or RUN@STEP.",
         positional=True,
     )
     destination: str = setting(

@@ -1,4 +1,4 @@
-"""Checkpoints of Hugging Face, Model Garden and models' authors in, and out again.
+"""Checkpoints of Hugging Face, Model Garden, KerasHub and authors in, and out again.
 
 The command `tfeff convert SOURCE DESTINATION` calls `convert`, with `--to=huggingface`
 it calls `to_huggingface`.
