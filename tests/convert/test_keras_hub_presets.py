@@ -1,10 +1,13 @@
 """Presets of KerasHub's own encoders, beside KerasHub's own outputs and ids."""
 
+import fnmatch
 import functools
 import io
 import json
 import os
 import shutil
+import sys
+import types
 import warnings
 from pathlib import Path
 
@@ -446,6 +449,34 @@ def test_a_task_belongs_to_its_encoder(classifier):
     (classifier / "task.json").unlink()
     with pytest.raises(ValueError, match="must have 'task.json' beside"):
         load(classifier)
+
+
+@pytest.mark.filterwarnings("ignore:.*SHA256SUMS")  # It lists files left out.
+def test_presets_on_the_hub(saved, monkeypatch, tmp_path):
+    folders = {"theirs": saved("Bert")[1], "ours": tmp_path / "ours"}
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefg"]
+    encoder = tfeff.encoders.build("bert_tiny", num_layers=1, vocabulary_size=12)
+    tokenizer = tfeff.data.BertTokenizer(pieces)
+    tfeff.tasks.save_pretrained(encoder, tokenizer, folders["ours"])
+
+    def snapshot_download(name, allow_patterns):
+        source = folders[name.removeprefix("someone/")]
+        folder = tmp_path / "snapshot" / name
+        for file in filter(Path.is_file, source.rglob("*")):
+            path = file.relative_to(source)
+            if any(fnmatch.fnmatch(str(path), p) for p in allow_patterns):
+                (folder / path).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(file, folder / path)
+        return str(folder)
+
+    module = types.ModuleType("huggingface_hub")
+    module.snapshot_download = snapshot_download
+    monkeypatch.setitem(sys.modules, "huggingface_hub", module)
+    assert load("hf://someone/theirs").hidden_dim == SIZES["hidden_dim"]
+    found = tfeff.convert.load_tokenizer("hf://someone/ours")
+    assert found.get_vocabulary() == pieces
+    with pytest.raises(ValueError, match="with a preset of tfeff"):
+        load("hf://someone/ours")
 
 
 def test_missing_weights(bert, classifier, tmp_path):

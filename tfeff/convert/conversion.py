@@ -289,5 +289,5 @@ def _warn_of_segments(directory, tokenizer):
 def _config_named(found):
     try:
         yield
-    except (TypeError, ValueError) as error:
+    except (OverflowError, TypeError, ValueError) as error:
         raise ValueError(f"In {found.config.path!r}, or beside it: {error}") from error

@@ -51,8 +51,11 @@ _MODULES_AS_SAFETENSORS = (
     "`SentenceTransformer(source).save_pretrained(folder)`"
 )
 MODULES = "modules.json"
-TOKENIZER_FILES = ["*.json", "*vocab.txt", "*merges.txt", "*.model"]
-_FILES = ["*.safetensors", *TOKENIZER_FILES]
+TOKENIZER_FILES = [
+    *("*.json", "*vocab.txt", "*merges.txt", "*.model"),
+    *("*vocabulary.txt", "*.spm"),  # Of Keras' presets.
+]
+_FILES = ["*.safetensors", "*.weights.h5", *TOKENIZER_FILES]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,7 +119,7 @@ def find(source: str | os.PathLike, generator: bool = False) -> Source:
         name = indices[0].removesuffix(".index")
         return _tensorflow(directory, files, name, generator)
     path = os.path.join(directory, CONFIG)
-    if not on_hub and CONFIG in files and (kind := keras_hub_class(path)):
+    if CONFIG in files and (kind := keras_hub_class(path)):
         form, config, tensors = read_keras_hub_preset(directory, kind)
         return Source(directory, kind.family, form, config, tensors)
     _refuse(directory, files, on_hub)
