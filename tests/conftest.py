@@ -3,12 +3,21 @@
 import gc
 import os
 import random
+import shutil
 import signal
+import tempfile
 from pathlib import Path
 
 # TensorFlow reads these once, when it is first imported.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
+# What a developer has set for themselves counts for no test, nor for its processes.
+os.environ.pop("FORCE_COLOR", None)
+os.environ.pop("TTY_COMPATIBLE", None)
+os.environ.pop("TTY_INTERACTIVE", None)
+os.environ["KERAS_BACKEND"] = "tensorflow"
+os.environ["KERAS_HOME"] = tempfile.mkdtemp(prefix="tfeff-tests-")
+os.environ["TFEFF_CACHE"] = os.path.join(os.environ["KERAS_HOME"], "copies")
 
 import numpy as np
 import pytest
@@ -18,7 +27,10 @@ from tensorflow.python.framework.ops import gradient_registry
 
 # No test fails because a machine is slow: neither a case nor the drawing of cases.
 settings.register_profile(
-    "tfeff", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "tfeff",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("tfeff")
 
@@ -36,6 +48,10 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     # The processes share the cores: more threads would only hinder each other.
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
+
+
+def pytest_unconfigure():
+    shutil.rmtree(os.environ["KERAS_HOME"], ignore_errors=True)
 
 
 @pytest.hookimpl(tryfirst=True)  # Before `-m` chooses.

@@ -396,7 +396,7 @@ def test_the_average_needs_all_eight_tasks():
 
 
 def test_runs_at_urls(tmp_path, monkeypatch):
-    make_store(tmp_path / "store", monkeypatch).lag = 0
+    monkeypatch.setattr(make_store(tmp_path / "store", monkeypatch), "lag", 0)
     for task in ("RTE", "CoLA"):
         write_texts(tmp_path / task, task, dev_accuracy=0.75)
         storage.publish(tmp_path / task, f"store://bucket/glue-{task}")

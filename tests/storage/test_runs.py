@@ -27,6 +27,7 @@ from tfeff.storage.lease import Lease
 from tfeff.storage.manifest import NAME, UNFINISHED
 from tfeff.storage.place import Place
 from tfeff.storage.staging import staged
+from tfeff.utils import files
 
 URL = "store://bucket/run"
 
@@ -105,11 +106,12 @@ def test_without_conditional_writes_the_last_writer_has_the_lease(store, monkeyp
 
 
 def test_a_lease_that_is_not_renewed_is_taken_over(capsys, monkeypatch):
-    monkeypatch.setattr(lease, "SECONDS", 1.0)
-    monkeypatch.setattr(lease, "_RENEWALS", 5)
+    monkeypatch.setattr(lease, "SECONDS", 5.0)
     first = Lease(place())
     first._released.set()  # Its thread ends, as that of a process which was killed.
     first._thread.join()
+    ages = iter([0.0, 0.0, 9.0])
+    monkeypatch.setattr(Place, "age", lambda place, name: next(ages))
     second = Lease(place())
     told = capsys.readouterr().err
     assert "was left by process" in told and ",," not in told
@@ -137,10 +139,14 @@ def test_a_storage_that_refuses_writes_ends_no_lease(store, monkeypatch, capsys)
         with pytest.raises(OSError, match="gone"):
             mine.check()
         assert not mine.is_lost
+        told = ""
+        while "cannot be renewed" not in told:
+            time.sleep(0.01)
+            told += capsys.readouterr().err
     mine.check()
     mine._released.set()
     mine._thread.join()
-    told = capsys.readouterr().err
+    told += capsys.readouterr().err
     assert told.count("cannot be renewed") == 1 and "gone.." not in told
     holder = {"id": "other", "pid": 7, "host": "far", "since": "now"}
     place().write("tfeff-lease/00000009.json", json.dumps(holder).encode())
@@ -274,7 +280,8 @@ def test_work_that_was_not_published_is_not_lost(store, tmp_path, monkeypatch, c
     tried = threading.Event()
 
     def fails(path):
-        if "/run/" in path and "tfeff" not in path:
+        inside = path.removeprefix(store.root)
+        if "/run/" in inside and "tfeff" not in inside:
             tried.set()
             raise ConnectionResetError("gone")
 
@@ -354,7 +361,7 @@ def test_nothing_is_left_of_a_start_that_made_nothing(store):
 def test_what_a_killed_process_did_not_delete_is_deleted(store, monkeypatch):
     def write(text):
         with tfeff.training.RunDirectory(URL, {"a": 1}) as run:
-            pathlib.Path(run.path("note.txt")).write_text(text)
+            files.write_text(run.path("note.txt"), text)
 
     def killed(place, name):
         if name == "note.txt":
@@ -553,11 +560,13 @@ def test_an_upload_that_ends_after_a_takeover_replaces_nothing(
     name, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(lease, "SECONDS", 0.1)
-    monkeypatch.setattr(remote_run, "WATCH_SECONDS", 60.0)
+    monkeypatch.setattr(remote_run, "WATCH_SECONDS", 3600.0)
+    runs = []
 
     def start(folder, **texts):
         monkeypatch.setenv("TFEFF_CACHE", str(tmp_path / folder))
         run = remote_run.RemoteRun("directory", URL)
+        runs.append(run)
         atexit.unregister(run._close)
         os.makedirs(os.path.join(run.folder, "checkpoints"), exist_ok=True)
         replace(run, **texts)
@@ -582,11 +591,14 @@ def test_an_upload_that_ends_after_a_takeover_replaces_nothing(
     with pytest.raises(ValueError, match="has been taken over"):
         first._publish()
     assert pathlib.Path(storage.fetch(f"{URL}/{name}")).read_text() == "of the second"
+    for run in runs:
+        run._closed.set()
+        run._thread.join()
 
 
 def test_a_damaged_run_is_named_at_its_start(store, tmp_path, monkeypatch):
     with tfeff.training.RunDirectory(URL, {"a": 1}) as run:
-        pathlib.Path(run.path("note")).write_text("one")
+        files.write_text(run.path("note"), "one")
     pathlib.Path(store.root, "bucket", "run", "note").unlink()
     monkeypatch.setenv("TFEFF_CACHE", str(tmp_path / "elsewhere"))
     with pytest.raises(ValueError, match=f"`directory` must be whole.*{URL}.*note is"):

@@ -14,6 +14,7 @@ from tests.subjects.worker_threads import WorkerThreads
 from tfeff.storage import remote_run, run_copy
 from tfeff.storage.place import Place
 from tfeff.training import workers
+from tfeff.utils.files import write_text
 
 URL = "store://bucket/run"
 
@@ -59,7 +60,7 @@ def write(run, **files):
     for name, text in files.items():
         path = pathlib.Path(run.path(*name.split("__")))
         path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
+        write_text(path, text)
 
 
 def content(folder):
