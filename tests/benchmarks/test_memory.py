@@ -180,7 +180,8 @@ print(memory.resident("VmHWM") - before, memory.resident("VmHWM"))
     result = run(script)
     assert result.returncode == 0, result.stderr
     grown, peak = map(int, result.stdout.split())
-    assert 50e6 <= grown < 60e6
+    # The kernel counts pages in batches.
+    assert 45e6 < grown < 60e6
     assert peak < 250e6
 
 
