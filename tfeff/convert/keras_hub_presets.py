@@ -10,7 +10,7 @@ from tfeff.convert.config import Config
 from tfeff.convert.format import Format
 from tfeff.convert.keras_weights import read_keras_weights
 from tfeff.convert.reading import read_json
-from tfeff.convert.weights import Weight, part
+from tfeff.convert.weights import Weight, attention_by_heads, part
 
 CONFIG, _TASK = "config.json", "task.json"
 # Of the tensors of a task, this precedes their paths.
@@ -318,17 +318,9 @@ def _check_dtype(config):
 
 
 def _block(block, name, encoder):
-    attention = f"{name}/_self_attention_layer"
-    heads = (encoder.num_heads, encoder.hidden_dim // encoder.num_heads)
-    for which in ("query", "key", "value"):
-        dense = getattr(block.attention, f"{which}_dense")
-        shape = (encoder.hidden_dim, *heads)
-        yield Weight(dense.kernel, f"{attention}/{which}_dense/vars/0", shape=shape)
-        yield Weight(dense.bias, f"{attention}/{which}_dense/vars/1", shape=heads)
-    dense = block.attention.output_dense
-    shape = (*heads, encoder.hidden_dim)
-    yield Weight(dense.kernel, f"{attention}/output_dense/vars/0", shape=shape)
-    yield Weight(dense.bias, f"{attention}/output_dense/vars/1")
+    place = f"{name}/_self_attention_layer/{{}}_dense/vars"
+    names = (f"{place}/0", f"{place}/1")
+    yield from attention_by_heads(block.attention, encoder, *names)
     yield from _norm(block.attention_norm, f"{name}/_self_attention_layer_norm")
     feedforward = block.feedforward
     yield from _dense(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from tfeff.convert import albert, bert
 from tfeff.convert.config import Config
 from tfeff.convert.format import Format
-from tfeff.convert.weights import Weight, part
+from tfeff.convert.weights import Weight, attention_by_heads, part
 
 # Model Garden's "gelu" is the approximation by tanh.
 _ACTIVATIONS = {
@@ -83,22 +83,12 @@ class ModelGarden(Format):
         yield from _norm(embedding.norm, "_embedding_norm_layer")
         if encoder.embedding_dim != encoder.hidden_dim:
             yield from _dense(embedding.projection, "_embedding_projection")
-        heads = (encoder.num_heads, encoder.hidden_dim // encoder.num_heads)
         blocks = encoder.blocks[:1] if encoder.sharing == "all" else encoder.blocks
         for index, block in enumerate(blocks):
             layer = f"_transformer_layers/{index}"
-            attention = f"{layer}/_attention_layer"
-            for name in ("query", "key", "value"):
-                dense = getattr(block.attention, f"{name}_dense")
-                shape = (encoder.hidden_dim, *heads)
-                yield Weight(
-                    dense.kernel, f"{attention}/_{name}_dense/kernel", shape=shape
-                )
-                yield Weight(dense.bias, f"{attention}/_{name}_dense/bias", shape=heads)
-            dense = block.attention.output_dense
-            shape = (*heads, encoder.hidden_dim)
-            yield Weight(dense.kernel, f"{attention}/_output_dense/kernel", shape=shape)
-            yield Weight(dense.bias, f"{attention}/_output_dense/bias")
+            place = f"{layer}/_attention_layer/_{{}}_dense"
+            names = (f"{place}/kernel", f"{place}/bias")
+            yield from attention_by_heads(block.attention, encoder, *names)
             yield from _norm(block.attention_norm, f"{layer}/_attention_layer_norm")
             feedforward = block.feedforward
             yield from _dense(

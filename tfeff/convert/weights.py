@@ -119,6 +119,25 @@ def masked_lm_head(
     return describe
 
 
+def attention_by_heads(attention, encoder, kernel: str, bias: str) -> Iterator[Weight]:
+    """An attention from Keras', whose tensors have an axis of heads.
+
+    Args:
+        attention: the layer.
+        encoder: the encoder that it is in.
+        kernel, bias: their names, with `{}` for `query`, `key`, `value` and `output`.
+    """
+    heads = (encoder.num_heads, encoder.hidden_dim // encoder.num_heads)
+    for name in ("query", "key", "value"):
+        layer = getattr(attention, f"{name}_dense")
+        shape = (encoder.hidden_dim, *heads)
+        yield Weight(layer.kernel, kernel.format(name), shape=shape)
+        yield Weight(layer.bias, bias.format(name), shape=heads)
+    shape = (*heads, encoder.hidden_dim)
+    yield Weight(attention.output_dense.kernel, kernel.format("output"), shape=shape)
+    yield Weight(attention.output_dense.bias, bias.format("output"))
+
+
 def grouped(layer, name: str) -> Iterator[Weight]:
     """A `GroupedDense` layer from one that stores `(groups, in, out)`."""
     yield Weight(layer.dense.kernel, f"{name}.weight")
