@@ -224,3 +224,67 @@ def test_targets_beyond_the_classes_are_no_loss_of_zero():
         env={**os.environ, "PYTHONPATH": str(REPOSITORY), "KERAS_BACKEND": "jax"},
         check=True,
     )
+
+
+KEPT = """
+import keras, numpy as np
+from tests.subjects.objectives import make_encoder
+from tfeff.tasks import Classifier
+
+def fails(call, *arguments, **options):
+    try:
+        call(*arguments, verbose=0, **options)
+    except (TypeError, ValueError):
+        return
+    raise AssertionError(call)
+
+encoder = make_encoder(num_layers=1)
+inputs = {name: np.ones((8, 4), "int32") for name in encoder.input}
+too_long = {name: np.ones((8, 99), "int32") for name in encoder.input}
+labels = np.arange(8) % 3
+model = Classifier(encoder, 3)
+model.compile("sgd", accumulation_steps=2)
+before = model.get_weights()
+fails(model.predict, too_long)
+fails(model.evaluate, too_long, labels)
+fails(model.fit, inputs, labels, batch_size=7)
+for one, other in zip(before, model.get_weights(), strict=True):
+    np.testing.assert_array_equal(one, other)
+model.fit(inputs, labels, batch_size=4, verbose=0)
+after = model.get_weights()
+assert any((one != other).any() for one, other in zip(before, after))
+# Not the values of an earlier error, nor those of before the epoch.
+fails(model.fit, too_long, labels, batch_size=8)
+fails(model.fit, inputs, labels, batch_size=4, validation_data=(too_long, labels))
+trained = model.get_weights()
+assert any((one != other).any() for one, other in zip(after, trained))
+assert int(model.optimizer.iterations) == 4
+fails(model.predict, too_long)
+for one, other in zip(trained, model.get_weights(), strict=True):
+    np.testing.assert_array_equal(one, other)
+model.save("kept.keras")
+
+# Plain Keras loses them: where it does not any more, `PutsValuesBack` can go.
+plain = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
+plain.compile("sgd", "mse")
+fails(plain.predict, np.ones((3, 5)))
+try:
+    plain.get_weights()
+except TypeError:
+    print("lost")
+"""
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("jax") is None, reason="jax is not installed (extra tpu)"
+)
+def test_weights_outlive_an_error_in_a_first_step(tmp_path):
+    result = subprocess.run(
+        [sys.executable, "-c", KEPT],
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY), "KERAS_BACKEND": "jax"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "lost\n"

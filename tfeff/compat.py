@@ -411,6 +411,41 @@ def is_seed_state(variable: keras.Variable) -> bool:
     return variable.path.endswith("seed_generator_state")
 
 
+class PutsValuesBack:
+    """A mixin of models whose weights outlive an error in a first step on JAX.
+
+    Keras' trainer on JAX takes the values of all variables out before a step, and has
+    them again after one that was whole: where tracing the first one fails, the weights
+    are lost.
+    """
+
+    def _purge_model_variables(self, **kinds):
+        model: Any = self
+        optimizer = getattr(model, "optimizer", None)
+        variables = [
+            *model.variables,
+            *(() if optimizer is None else optimizer.variables),
+            *model.metrics_variables,
+        ]
+        # Keras would take an attribute for weights of the model.
+        vars(self)["_taken"] = [(x, x._value) for x in variables]
+        super()._purge_model_variables(**kinds)
+
+    def put_values_back(self) -> None:
+        """Gives variables the values of the last whole step, or those of before."""
+        if taken := vars(self).pop("_taken", None):
+            model: Any = self
+            model.jax_state_sync()
+            model._jax_state = None
+            for variable, value in taken:
+                if variable._value is None:
+                    variable._value = value
+
+    def forget_values(self) -> None:
+        """Frees the values of before."""
+        vars(self).pop("_taken", None)
+
+
 class BuiltByOneReplica:
     """Mixin of models: the first batch of any replica builds the model.
 

@@ -26,7 +26,8 @@ def known_values(x) -> np.ndarray | None:
         return None
     try:
         return np.asarray(x)
-    except (TypeError, NotImplementedError):  # A traced tensor has no values.
+    # A traced tensor has no values: so say TensorFlow, JAX and PyTorch.
+    except (NotImplementedError, TypeError, RuntimeError):
         return None
 
 

@@ -9,6 +9,7 @@ import keras
 
 from tfeff.compat import (
     BuiltByOneReplica,
+    PutsValuesBack,
     TellsAllWeights,
     is_seed_state,
     rate_of,
@@ -38,7 +39,11 @@ _ADDED: contextvars.ContextVar[tuple[Any, list]] = contextvars.ContextVar(
 
 
 class DistributedModel(
-    ChecksBeforeSaving, BuiltByOneReplica, TellsAllWeights, keras.Model
+    ChecksBeforeSaving,
+    BuiltByOneReplica,
+    PutsValuesBack,
+    TellsAllWeights,
+    keras.Model,
 ):
     """A Keras model that trains correctly on several replicas and after loading.
 
@@ -233,9 +238,12 @@ class DistributedModel(
         """Forgets what was traced half: it would fail in each later call, too."""
         try:
             yield
-        except Exception:
-            self.train_function = self.test_function = self.predict_function = None
+        except BaseException as error:
+            self.put_values_back()
+            if isinstance(error, Exception):
+                self.train_function = self.test_function = self.predict_function = None
             raise
+        self.forget_values()
 
     def _fit_warnings(self, steps: int | None):
         """The texts that `fit` warns of: here, of a schedule that is over, or too soon.
