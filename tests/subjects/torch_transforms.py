@@ -1,4 +1,4 @@
-"""Blocks under PyTorch's transforms of functions, against calls and sums.
+"""Blocks and encoders under PyTorch's transforms of functions, against calls.
 
 KERAS_BACKEND=torch python -m tests.subjects.torch_transforms
 """
@@ -6,6 +6,7 @@ KERAS_BACKEND=torch python -m tests.subjects.torch_transforms
 import torch
 
 from tests.subjects.backend_layers import ATTENTIONS
+from tests.subjects.objectives import make_encoder
 from tfeff.layers import EncoderBlock, FeedForward
 
 
@@ -43,12 +44,41 @@ def check(name: str, block: EncoderBlock, texts: torch.Tensor) -> None:
             same(gradients.sum(dim=0), weight.value.grad)
 
 
+def check_encoder() -> None:
+    """Raises unless an encoder gives what calls give: its ids have no values there."""
+    encoder = make_encoder(num_layers=1)
+    ids = torch.randint(1, 9, (3, 2, 5), generator=torch.Generator().manual_seed(0))
+    names = ("token_ids", "segment_ids", "padding_mask")
+    rows = [dict(zip(names, (x, x % 2, torch.ones_like(x)))) for x in ids]
+    together = {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
+
+    def last(row):
+        return encoder(row)["sequence_output"]
+
+    expected = torch.stack([last(row) for row in rows])
+    torch.testing.assert_close(torch.func.vmap(last)(together), expected)
+
+    weights = [weight.value.detach() for weight in encoder.trainable_variables]
+    others = [variable.value for variable in encoder.non_trainable_variables]
+
+    def loss(weights, row):
+        outputs, _ = encoder.stateless_call(weights, others, row)
+        return outputs["sequence_output"].sin().sum()
+
+    found = torch.func.vmap(torch.func.grad(loss), (None, 0))(weights, together)
+    sum(last(row).sin().sum() for row in rows).backward()
+    for gradients, weight in zip(found, encoder.trainable_variables, strict=True):
+        expected = weight.value.grad
+        torch.testing.assert_close(gradients.sum(dim=0), expected, rtol=1e-4, atol=1e-4)
+
+
 def main():
     texts = torch.randn((3, 2, 7, 8), generator=torch.Generator().manual_seed(0))
     for name, make in ATTENTIONS.items():
         block = EncoderBlock(make(), FeedForward(12))
         block.build((None, None, 8))
         check(name, block, texts)
+    check_encoder()
 
 
 if __name__ == "__main__":
