@@ -206,6 +206,12 @@ def on_jax(monkeypatch):
             lambda path: tfeff.export.save_for_serving(None, None, f"{path}/export"),
         ),
         (
+            "`export` with format='onnx'",
+            lambda path: tfeff.export.export_model(
+                keras.Sequential(), f"{path}/model.onnx", format="onnx"
+            ),
+        ),
+        (
             "`augment` with a masked language model",
             lambda path: MLMCandidates(None, None, 1, 1),
         ),

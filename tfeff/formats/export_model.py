@@ -16,11 +16,13 @@ from tfeff.layers.checks import check_model
 from tfeff.layers.scored_attention import ScoredAttention
 from tfeff.ops.kernels.backends import forward_only
 from tfeff.storage.arguments import WRITE, paths
+from tfeff.utils.backend import check_tensorflow
 from tfeff.utils.checks import check_choice
 from tfeff.utils.files import new_path
 from tfeff.utils.paths import check_new_path
 
 FORMATS = ("tf_saved_model", "litert", "onnx", "openvino", "torch")  # Of Keras.
+_OF_TENSORFLOW = FORMATS[:3]
 # What Keras wants at the end of their files' names.
 _ENDINGS = {"litert": ".tflite", "openvino": ".xml", "torch": ".pt2"}
 # Inputs that a signature may lack, and what they are then, computed from the token ids.
@@ -61,7 +63,8 @@ def export_model(
             type.
         ValueError: if `filepath` exists; if the format is unknown or has no operator
             for a layer, whose path the message has, or `model` has weights in half or
-            double precision.
+            double precision; if Keras runs on another backend than TensorFlow, but for
+            the formats of PyTorch and OpenVINO.
         ImportError: if a package of the format is missing.
 
     Example:
@@ -77,6 +80,8 @@ def export_model(
     """
     check_model(model)
     check_choice("format", format, FORMATS)
+    if format in _OF_TENSORFLOW:
+        check_tensorflow(f"`export` with format={format!r}")
     if not isinstance(verbose, bool | None):
         raise TypeError(
             f"`verbose` must be a bool or None. Received: verbose={verbose!r}"
