@@ -156,7 +156,7 @@ def read_task(folder: str) -> dict | None:
     """The configuration of a preset's model; `None` if it has heads alone.
 
     Raises:
-        ValueError: if the file is damaged, or of a task of KerasHub that tfeff has not.
+        ValueError: if the file is damaged, or of a task that tfeff does not have.
     """
     task = _read_task(folder)
     return hub_task(task) if hub_head_names(task) else task
