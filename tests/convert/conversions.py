@@ -3,6 +3,8 @@
 import functools
 import json
 import shutil
+import sys
+import types
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +25,13 @@ OF_CLASSES = {
 }
 DTYPES = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16"}
 INPUTS = ("token_ids", "segment_ids", "padding_mask")
+
+
+def hub(monkeypatch, snapshot_download):
+    """Puts a function in place of the library that downloads from the hub."""
+    module = types.ModuleType("huggingface_hub")
+    module.snapshot_download = snapshot_download
+    monkeypatch.setitem(sys.modules, "huggingface_hub", module)
 
 
 @functools.cache

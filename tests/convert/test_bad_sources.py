@@ -3,15 +3,13 @@
 import json
 import os
 import shutil
-import sys
-import types
 import warnings
 
 import numpy as np
 import pytest
 
 import tfeff
-from tests.convert.conversions import GOLDENS, changed, copied, write_safetensors
+from tests.convert.conversions import GOLDENS, changed, copied, hub, write_safetensors
 from tests.convert.sentence_models import write_modules
 from tfeff.command.main import main
 from tfeff.convert import convert, load
@@ -396,12 +394,6 @@ def test_a_file_is_no_folder(tmp_path):
         load(file)
     with pytest.raises(ValueError, match="`destination` must not exist yet"):
         convert(GOLDENS / "bert", file)
-
-
-def hub(monkeypatch, snapshot_download):
-    module = types.ModuleType("huggingface_hub")
-    module.snapshot_download = snapshot_download
-    monkeypatch.setitem(sys.modules, "huggingface_hub", module)
 
 
 def test_a_name_in_a_folder_that_there_is_is_not_asked_for(monkeypatch, tmp_path):

@@ -6,8 +6,6 @@ import io
 import json
 import os
 import shutil
-import sys
-import types
 import warnings
 from pathlib import Path
 
@@ -21,7 +19,7 @@ import sentencepiece
 import tensorflow as tf
 
 import tfeff
-from tests.convert.conversions import GOLDENS, TOKENIZER_GOLDENS
+from tests.convert.conversions import GOLDENS, TOKENIZER_GOLDENS, hub
 from tfeff.command.main import main
 from tfeff.convert import convert, load, load_task
 from tfeff.convert.conversion import load_with_heads
@@ -469,9 +467,7 @@ def test_presets_on_the_hub(saved, monkeypatch, tmp_path):
                 shutil.copy(file, folder / path)
         return str(folder)
 
-    module = types.ModuleType("huggingface_hub")
-    module.snapshot_download = snapshot_download
-    monkeypatch.setitem(sys.modules, "huggingface_hub", module)
+    hub(monkeypatch, snapshot_download)
     assert load("hf://someone/theirs").hidden_dim == SIZES["hidden_dim"]
     found = tfeff.convert.load_tokenizer("hf://someone/ours")
     assert found.get_vocabulary() == pieces
