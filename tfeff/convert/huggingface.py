@@ -24,7 +24,7 @@ from tfeff.data.text.tokenizers import check_tokenizer
 from tfeff.encoders import Encoder
 from tfeff.encoders.adapters import adapted_layers
 from tfeff.encoders.preset_files import is_weights_file, preset_folder
-from tfeff.encoders.preset_heads import head_names, read_head, read_task
+from tfeff.encoders.preset_heads import read_heads, read_task
 from tfeff.objectives.objective import Objective
 from tfeff.storage.arguments import READ_MODEL, WRITE, paths
 from tfeff.tasks.encoder_limits import check_vocabulary
@@ -276,8 +276,7 @@ def _parts(source, tokenizer):
         with named_as(path="source"):
             preset = find_preset(path)
             encoder, tokenizer = load_pretrained(path, dtype="float32")
-    heads = {name: read_head(preset, name) for name in head_names(preset)}
-    return encoder, heads, read_task(preset), tokenizer
+    return encoder, read_heads(preset), read_task(preset), tokenizer
 
 
 def _sentence_modules(encoder, config, name):

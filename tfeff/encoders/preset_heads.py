@@ -129,6 +129,19 @@ def head_names(folder: str) -> list[str]:
     return sorted(files) or sorted(hub_head_names(_read_task(folder)))
 
 
+def read_heads(folder: str) -> dict[str, dict[str, np.ndarray]]:
+    """The arrays of all heads of a preset, by their names.
+
+    Raises:
+        ValueError, OSError: as `read_head`.
+    """
+    names = head_names(folder)
+    if any(os.path.exists(os.path.join(folder, name + HEAD)) for name in names):
+        return {name: read_head(folder, name) for name in names}
+    # KerasHub keeps the weights of all heads together: its task is read once.
+    return read_hub_heads(folder, _read_task(folder)) if names else {}
+
+
 def read_head(folder: str, name: str) -> dict[str, np.ndarray]:
     """The arrays of one of a preset's heads.
 

@@ -7,6 +7,7 @@ import keras
 import keras_hub
 import numpy as np
 
+from tfeff.encoders import preset_heads
 from tfeff.encoders.preset_files import preset_folder
 from tfeff.encoders.preset_heads import head_names, read_head, read_task
 from tfeff.objectives import registry
@@ -209,8 +210,7 @@ def read_heads(path: str) -> dict[str, dict[str, np.ndarray]]:
     Raises:
         ValueError: if there is no preset, or a file is damaged.
     """
-    preset = find_preset(path)
-    return {name: read_head(preset, name) for name in head_names(preset)}
+    return preset_heads.read_heads(find_preset(path))
 
 
 def masked_lm_settings(arrays: dict[str, np.ndarray]) -> dict:
