@@ -336,6 +336,15 @@ def test_a_head_of_pretraining_with_a_missing_tensor_is_told(tmp_path):
     with pytest.warns(UserWarning, match=rf"masked_lm lacks \['{missing}'\].*head \("):
         converted = tfeff.convert.convert(source, tmp_path / "preset")
     assert set(converted.heads) == {"next_sentence", "pooler"}
+    rewrite(
+        source,
+        lambda tensors: [
+            tensors.pop(name) for name in list(tensors) if "predictions" in name
+        ],
+    )
+    with pytest.warns(UserWarning, match=r"masked_lm lacks \['cls.predictions.bias"):
+        converted = tfeff.convert.convert(source, tmp_path / "without")
+    assert set(converted.heads) == {"next_sentence", "pooler"}
     # Every XLNet has the first state of a query stream, with and without the head.
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)

@@ -484,6 +484,21 @@ def test_missing_weights(bert, classifier, tmp_path):
         convert(classifier, tmp_path / "preset")
 
 
+def test_heads_that_are_missing_as_a_whole_are_told(bert, saved, tmp_path):
+    with h5py.File(bert / "model.weights.h5", "a") as file:
+        del file["layers/dense/vars"]
+    converted, warned = told(convert, bert, tmp_path / "preset")
+    assert converted.heads == ()
+    (words,) = warned
+    assert "pooler lacks ['layers/dense/vars/0', 'layers/dense/vars/1']" in words
+    masked = shutil.copytree(saved("DistilBert", "MaskedLM")[1], tmp_path / "masked")
+    (masked / "task.weights.h5").unlink()
+    converted, warned = told(convert, masked, tmp_path / "of_masked")
+    assert converted.heads == ()
+    (words,) = warned
+    assert "masked_lm lacks ['task.weights.h5/layers/masked_lm_head/" in words
+
+
 # Tokenizers.
 
 

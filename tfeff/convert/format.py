@@ -67,6 +67,11 @@ class Format:
         """The kind of a model by the name of its class, such as `"MaskedLM"`."""
         return name.partition("For")[2]
 
+    def heads_of(self, kind: str) -> set[str]:
+        """The heads of pretraining that a whole model of the kind has."""
+        named = (heads for ending, heads in self.models if ending == f"For{kind}")
+        return next(named, set())
+
     def pretraining_heads(self, encoder) -> dict[str, Head]:
         """The heads that pretrained models may have; all others are skipped."""
         settings = self.head_settings(encoder)

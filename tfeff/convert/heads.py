@@ -77,6 +77,7 @@ def find_heads(found: Source, encoder: Encoder, must_be_task: bool = False) -> H
         for name, head in heads.items():
             weights += describe[name](head.weights)
     is_tied = found.config.get("tie_word_embeddings", True)
+    expected = found.format.heads_of(_kind(found))
     for name, head in found.format.pretraining_heads(encoder).items():
         if name in heads or name not in found.format.heads:
             continue
@@ -84,7 +85,8 @@ def find_heads(found: Source, encoder: Encoder, must_be_task: bool = False) -> H
         names = {weight.name for weight in own}
         if lacking := sorted(names - set(found.tensors)):
             # What encoders have in any case is no sign of a head.
-            if names & set(found.tensors) - set(found.format.unused(encoder)):
+            signs = set(found.tensors) - set(found.format.unused(encoder))
+            if name in expected or names & signs:
                 left_out.append(f"{name} lacks {lacking}")
             continue
         if name in ("masked_lm", "permutation_lm") and not is_tied:
@@ -97,9 +99,7 @@ def find_heads(found: Source, encoder: Encoder, must_be_task: bool = False) -> H
 
 def _find_task(found, encoder):
     """The fine-tuned model and the descriptions of its heads; `None, {}` for others."""
-    config = found.config
-    architectures = _architectures(config) or [""]
-    kind = found.format.kind_of(architectures[0])
+    config, kind = found.config, _kind(found)
     if kind in _PRETRAINING:
         if own := _task_tensors(found):
             raise NotKept(
@@ -109,14 +109,14 @@ def _find_task(found, encoder):
         return None, {}
     if kind not in found.format.tasks:
         raise NotKept(
-            f"tfeff has no model like {architectures[0]}. Of this family it has those "
+            f"tfeff has no model like {_architecture(config)}. Of this family it has those "
             f"for {', '.join(found.format.tasks) or 'nothing'}"
         )
     describe = found.format.tasks[kind]
     try:
         arguments = found.format.task_arguments(config, kind)
     except ValueError as error:
-        raise NotKept(f"{architectures[0]}: {error}") from error
+        raise NotKept(f"{_architecture(config)}: {error}") from error
     task = _make_task(kind, encoder, config, arguments)
     names = [w.name for n, h in task.heads().items() for w in describe[n](h.weights)]
     if not any(name in found.tensors for name in names):
@@ -124,8 +124,13 @@ def _find_task(found, encoder):
     return task, describe
 
 
-def _architectures(config):
-    """The names of the model's classes, if there are any."""
+def _kind(found):
+    """The kind of the model by the name of its class."""
+    return found.format.kind_of(_architecture(found.config))
+
+
+def _architecture(config):
+    """The name of the first of the model's classes; empty if there is none."""
     names = config.get("architectures", None)
     names = [names] if isinstance(names, str) else names
     is_list = isinstance(names, list) and all(isinstance(name, str) for name in names)
@@ -134,7 +139,7 @@ def _architectures(config):
             f"In {config.path!r}: `architectures` must be a list of strings. "
             f"Received: architectures={names!r}"
         )
-    return names
+    return names[0] if names else ""
 
 
 def _task_tensors(found):

@@ -93,6 +93,10 @@ class KerasHub(Format):
         kinds = {f"{self.name}{theirs}": kind for theirs, kind in _KINDS.items()}
         return kinds.get(found[1], name) if found else name
 
+    def heads_of(self, kind: str) -> set[str]:
+        masked_lm = {"masked_lm"} if kind == "MaskedLM" else set()
+        return masked_lm | {"pooler"} if self.pooled else masked_lm
+
     def arguments(self, config: Config) -> dict:
         _check_dtype(config)
         config.get("trainable", None)
