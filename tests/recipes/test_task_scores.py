@@ -10,7 +10,11 @@ import tfeff
 from tests.subjects.serving import serve
 from tfeff.recipes.baselines import make_baseline, scores_line
 from tfeff.recipes.finetuning import rating_units
-from tfeff.recipes.task_scores import print_undefined, task_scores
+from tfeff.recipes.task_scores import (
+    print_two_ratings,
+    print_undefined,
+    task_scores,
+)
 
 PRICES = tfeff.datasets.tsv_dataset("Prices", ("text",), "price")
 
@@ -137,6 +141,20 @@ def test_a_part_that_tells_no_best_model_is_told(name, labels, metric, capsys):
     told = f"the labels of dev are all equal: even of right predictions the {metric} "
     told += "is undefined, and tells no best model\n"
     assert capsys.readouterr().out == ("" if metric is None else told)
+
+
+def test_classes_that_are_read_as_ratings_are_told(capsys):
+    print_two_ratings(PRICES, priced(0, 1, 1, 0))
+    assert capsys.readouterr().out == (
+        "Prices has no label_names, so its labels are ratings: all are 0 or 1. If "
+        "they are classes, name them\n"
+    )
+    print_two_ratings(PRICES, priced(0, 1, 2))
+    print_two_ratings(PRICES, priced(1, 1))
+    dataset = tfeff.datasets.get("SST-2")
+    classes = tfeff.data.TextExamples(["a", "b"], None, [0, 1], dataset.label_names)
+    print_two_ratings(dataset, classes)
+    assert capsys.readouterr().out == ""
 
 
 def test_classes_have_their_metrics_alone():

@@ -37,7 +37,12 @@ from tfeff.recipes.settings import check_settings
 from tfeff.recipes.shared_examples import print_shared
 from tfeff.recipes.starting import load_pretrained, print_frozen
 from tfeff.recipes.task_dataset import best_metric, find_dataset, task_class
-from tfeff.recipes.task_scores import has_ratings, print_undefined, task_scores
+from tfeff.recipes.task_scores import (
+    has_ratings,
+    print_two_ratings,
+    print_undefined,
+    task_scores,
+)
 from tfeff.recipes.tuning import Tuning, check_lora, load_best, make_grid
 from tfeff.recipes.unknown_tokens import print_unknown
 from tfeff.recipes.unseen_segments import begin_as_first, check_segments
@@ -293,6 +298,7 @@ def make_task(settings, dataset, encoder, tokenizer):
     if to_predict is not None:
         shown.setdefault(settings.predict_split, to_predict)
     print_shared(shown)
+    print_two_ratings(dataset, train)
     split = dataset.dev_splits[0]
     print_undefined(dataset, metric, split, dev[split])
     parts = {"examples to train on": task.train}

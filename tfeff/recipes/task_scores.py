@@ -66,6 +66,20 @@ def print_undefined(
         )
 
 
+def print_two_ratings(dataset: tfeff.datasets.Dataset, examples: Any) -> None:
+    """Prints a line where ratings take two values, as classes without names do.
+
+    Args:
+        dataset: the data set.
+        examples: those to train on.
+    """
+    if has_ratings(dataset) and len(values := np.unique(examples.labels)) == 2:
+        print(
+            f"{dataset.name} has no label_names, so its labels are ratings: all are "
+            f"{values[0]:g} or {values[1]:g}. If they are classes, name them"
+        )
+
+
 def has_ratings(dataset: tfeff.datasets.Dataset) -> bool:
     """Whether the labels of a data set are ratings of texts."""
     return dataset.kind is tfeff.data.TextExamples and dataset.label_names is None
