@@ -29,7 +29,7 @@ def main() -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):
             print(f"error: {error}, while writing the output", file=sys.stderr)
-        return 1
+            return 1
     return status
 
 

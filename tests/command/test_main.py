@@ -5,11 +5,14 @@ import re
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import tests
 import tfeff
 from tests.subjects.settings import Example
+from tests.subjects.streams import unreadable
 from tfeff.command import flag_groups, flags, main
 from tfeff.recipes.configurations import CONFIGURATIONS
 from tfeff.recipes.pretrain_settings import PretrainSettings
@@ -300,6 +303,31 @@ def test_a_full_disk_behind_the_output_takes_a_line():
     assert result.returncode == 1
     (line,) = result.stderr.splitlines()
     assert line.startswith("error: ") and "No space left on device" in line
+
+
+@pytest.mark.slow
+def test_a_job_is_done_where_nobody_reads_its_lines(tmp_path):
+    source = Path(tests.__file__).parent / "convert" / "goldens" / "bert"
+    command = [sys.executable, "-m", "tfeff", "convert", str(source)]
+    result = subprocess.run(
+        [*command, str(tmp_path / "one")],
+        stdout=unreadable("pipe without a reader"),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+    assert (tmp_path / "one" / "model.weights.h5").exists()
+    result = subprocess.run(
+        [*command, str(tmp_path / "two")],
+        stdout=unreadable("full disk"),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    # The log is lost, and that is told.
+    assert result.returncode == 1
+    (line,) = result.stderr.splitlines()
+    assert line.endswith("No space left on device, while writing the output")
+    assert (tmp_path / "two" / "model.weights.h5").exists()
 
 
 def test_an_error_of_the_system_about_a_file_takes_one_line(monkeypatch, capsys):

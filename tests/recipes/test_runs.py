@@ -2,6 +2,7 @@
 
 import importlib.util
 import io
+import logging
 import os
 import sys
 
@@ -105,3 +106,20 @@ def test_a_character_that_the_terminal_lacks_ends_no_training(monkeypatch):
     monkeypatch.setattr(sys, "stdout", io.StringIO())  # As in a notebook.
     with runs.recipe_running():
         print("0.5 ± 0.1")
+
+
+def test_messages_about_exports_are_left_out_also_in_a_notebook(caplog):
+    """There TensorFlow's logger has a level of its own."""
+    logger = logging.getLogger("tensorflow")
+    before = logger.level
+    logger.setLevel(logging.INFO)
+    try:
+        with runs.recipe_running():
+            logger.info("Assets written to: one")
+            logger.warning("a warning")
+        assert logger.level == logging.INFO
+        logger.info("Assets written to: two")
+    finally:
+        logger.setLevel(before)
+    assert "one" not in caplog.text and "a warning" in caplog.text
+    assert "two" in caplog.text

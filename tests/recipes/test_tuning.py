@@ -137,9 +137,29 @@ def test_a_training_ends_where_nothing_better_comes(pretrained, tmp_path, capsys
     finetune(settings(tmp_path / "run", pretrained, **changes), BOTTLES)
     _, rows = cell(tmp_path / "run")
     assert [row["evaluations_since_best"] for row in rows] == ["0", "1", "2"]
-    text = capsys.readouterr().out
+    text, told = capsys.readouterr()
+    lines = [line for line in told.splitlines() if " dev_f1 " in line]
+    assert [line.split()[1] for line in lines] == ["1/50", "2/50", "3/50"]
     assert "best at step 1 of 50" in text
     assert "nothing better came: the training ended at 3" in text
+
+
+@pytest.mark.slow
+def test_an_interrupted_training_gives_the_terminal_back(
+    pretrained, tmp_path, capsys, monkeypatch
+):
+    class Interrupts(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            raise KeyboardInterrupt
+
+    for name, value in {"FORCE_COLOR": "1", "TERM": "xterm"}.items():
+        monkeypatch.setenv(name, value)
+    output = sys.stdout
+    with pytest.raises(KeyboardInterrupt):
+        finetune(settings(tmp_path / "run", pretrained), BOTTLES, [Interrupts])
+    told = capsys.readouterr().err
+    assert told.rfind("\x1b[?25l") < told.rfind("\x1b[?25h")  # The cursor is shown.
+    assert sys.stdout is output
 
 
 @pytest.mark.slow

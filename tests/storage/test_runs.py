@@ -1,6 +1,7 @@
 """Run directories at URLs: one process at a time, published, gone on with elsewhere."""
 
 import atexit
+import contextlib
 import json
 import os
 import pathlib
@@ -20,6 +21,7 @@ from fsspec.implementations.local import LocalFileSystem
 import tfeff
 from tests.subjects.s3_run import make_dataset, make_model
 from tests.subjects.stores import make_quick_store
+from tests.subjects.streams import UNREADABLE, unreadable
 from tfeff import storage
 from tfeff.recipes import finetuning
 from tfeff.storage import lease, remote_run
@@ -27,7 +29,7 @@ from tfeff.storage.lease import Lease
 from tfeff.storage.manifest import NAME, UNFINISHED
 from tfeff.storage.place import Place
 from tfeff.storage.staging import staged
-from tfeff.utils import files
+from tfeff.utils import files, job_output
 
 URL = "store://bucket/run"
 
@@ -466,6 +468,44 @@ def test_a_refused_write_is_told_and_tried_again(store, monkeypatch, capsys):
         pathlib.Path(run.path("note2.txt")).write_text("two")
         run._remote.publish()
         assert "note2.txt" in run._remote._published.files
+
+
+def _published(remote):
+    return remote._published.files if remote._published else ()
+
+
+@pytest.mark.parametrize("kind", UNREADABLE)
+def test_a_standard_error_that_nobody_reads_ends_no_thread(kind, store, monkeypatch):
+    monkeypatch.setattr(lease, "SECONDS", 0.3)
+    monkeypatch.setattr(lease, "_RENEWALS", 6)
+
+    def fails(path):
+        raise ConnectionResetError("gone")
+
+    def says(text):
+        said.append(text)
+        return job_output.say(text)
+
+    def waits_for(condition, *threads):
+        while not condition() and all(thread.is_alive() for thread in threads):
+            time.sleep(0.02)
+
+    said, stream = [], unreadable(kind)
+    with tfeff.training.RunDirectory(URL, {"a": 1}) as run:
+        remote, held = run._remote, run._remote._lease
+        threads = remote._thread, held._thread
+        with monkeypatch.context() as patch:
+            patch.setattr("sys.stderr", stream)
+            patch.setattr(store, "fails", staticmethod(fails))
+            pathlib.Path(run.path("note.txt")).write_text("one")
+            for module in (lease, remote_run):
+                patch.setattr(module, "say", says)
+            waits_for(lambda: {text.split()[1] for text in said} > {"lease"}, *threads)
+        waits_for(lambda: not held._is_old(), *threads)
+        waits_for(lambda: "note.txt" in _published(remote), *threads)
+        assert all(thread.is_alive() for thread in threads)
+    with contextlib.suppress(OSError):
+        stream.close()
 
 
 def test_a_lease_that_cannot_be_seen_ends_no_training(monkeypatch):

@@ -19,7 +19,7 @@ def run(code):
 
 
 @pytest.mark.parametrize(
-    ("name", "status"), [("SIGINT", 130), ("SIGTERM", 143)], ids=str
+    ("name", "status"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)]
 )
 def test_a_signal_ends_the_process_with_a_line(name, status):
     code = f"signal.signal(signal.{name}, signal.SIG_DFL)\nend_with_a_line()\n"
@@ -43,11 +43,12 @@ def test_a_signal_that_is_ignored_stays_so():
 @pytest.mark.slow
 def test_imports_change_no_handler():
     result = run(
-        "before = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]\n"
+        "from tfeff.utils.interruption import SIGNALS\n"
+        "before = [signal.getsignal(n) for n in SIGNALS]\n"
         "import tfeff.__main__\n"
         "from tfeff.recipes import pretraining, stacking, finetuning, answering\n"
         "end_at_once()\n"
-        "after = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]\n"
+        "after = [signal.getsignal(n) for n in SIGNALS]\n"
         "assert before == after, after"
     )
     assert result.returncode == 0, result.stderr

@@ -1,6 +1,7 @@
 """`tfeff convert`."""
 
 from tfeff.recipes.settings import Settings, setting, settings
+from tfeff.utils.job_output import job_output
 
 
 @settings
@@ -47,6 +48,7 @@ class ConvertSettings(Settings):
     )
 
 
+@job_output()
 def convert(settings: ConvertSettings) -> None:
     """Converts a checkpoint or a preset and says what became of it."""
     if settings.to == "huggingface":
@@ -68,7 +70,7 @@ def convert(settings: ConvertSettings) -> None:
 def _write(settings):
     import tfeff
 
-    print(f"Reading {settings.source} ...", flush=True)
+    print(f"Reading {settings.source} ...")
     written = tfeff.convert.to_huggingface(
         settings.source, settings.destination, architecture=settings.architecture
     )
@@ -92,7 +94,7 @@ def _write(settings):
 def _read(settings):
     import tfeff
 
-    print(f"Reading {settings.source} ...", flush=True)
+    print(f"Reading {settings.source} ...")
     converted = tfeff.convert.convert(
         settings.source, settings.destination, overwrite=settings.overwrite
     )

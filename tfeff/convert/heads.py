@@ -109,8 +109,8 @@ def _find_task(found, encoder):
         return None, {}
     if kind not in found.format.tasks:
         raise NotKept(
-            f"tfeff has no model like {_architecture(config)}. Of this family it has those "
-            f"for {', '.join(found.format.tasks) or 'nothing'}"
+            f"tfeff has no model like {_architecture(config)}. Of this family it has "
+            f"those for {', '.join(found.format.tasks) or 'nothing'}"
         )
     describe = found.format.tasks[kind]
     try:

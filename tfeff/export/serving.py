@@ -1,5 +1,6 @@
 """SavedModels that take text: one, or the next version of several."""
 
+import logging
 import os
 from typing import Any
 
@@ -16,6 +17,7 @@ from tfeff.storage.publishing import claimed
 from tfeff.utils.checks import check_path, is_url
 from tfeff.utils.digests import write_digests
 from tfeff.utils.files import new_path, write_numbered
+from tfeff.utils.loggers import quieter
 from tfeff.utils.paths import check_model_path, check_utf8, exists
 
 
@@ -258,6 +260,6 @@ def _save_remote_version(model, tokenizer, url, found, options):
 
 
 def _write(archive, folder):
-    with forward_only():
+    with forward_only(), quieter("tensorflow", logging.WARNING):
         archive.write_out(folder, verbose=False)
     write_digests(folder)

@@ -19,6 +19,7 @@ from tfeff.storage.arguments import WRITE, paths
 from tfeff.utils.backend import check_tensorflow
 from tfeff.utils.checks import check_choice
 from tfeff.utils.files import new_path
+from tfeff.utils.loggers import quieter
 from tfeff.utils.paths import check_new_path
 
 FORMATS = ("tf_saved_model", "litert", "onnx", "openvino", "torch")  # Of Keras.
@@ -105,7 +106,7 @@ def export_model(
             with _whole_and_exact(model):
                 _EXPORTS[format](model, unfinished, **arguments)
         else:
-            with forward_only():
+            with forward_only(), quieter("tensorflow", logging.WARNING):
                 model.export(unfinished, format=format, **arguments)
     if verbose is not False:
         # The folder is a temporary one where `filepath` is a URL.
@@ -272,7 +273,10 @@ def _export_onnx(model, filepath, **kwargs):
 
     # Beside the file, whose disk is then the only one that can be full.
     beside = os.path.dirname(filepath)
-    with tempfile.TemporaryDirectory(dir=beside) as folder, _silent("tf2onnx"):
+    with (
+        tempfile.TemporaryDirectory(dir=beside) as folder,
+        quieter("tf2onnx", logging.CRITICAL),  # Its gaps are found below, by layer.
+    ):
         path = os.path.join(folder, "model.onnx")
         model.export(path, format="onnx", **kwargs)
         exported = onnx.load(path)
@@ -282,18 +286,6 @@ def _export_onnx(model, filepath, **kwargs):
         raise _no_operators("onnx", model, places)
     onnx_simplify.simplify(exported)
     onnx.save(exported, filepath)
-
-
-@contextlib.contextmanager
-def _silent(name):
-    """Within it, a library logs nothing: its gaps are found afterwards, by layer."""
-    logger = logging.getLogger(name)
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
 
 
 def _no_operators(format, model, places):

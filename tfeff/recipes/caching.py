@@ -31,12 +31,14 @@ from tfeff.tasks.run_tokenizer import (
 from tfeff.utils.beam import BeamJobs
 from tfeff.utils.checks import differences, is_url
 from tfeff.utils.files import make_folder, write_text
+from tfeff.utils.job_output import job_output
 from tfeff.utils.json_files import read_object
 from tfeff.utils.naming import named_as
 
 _CONFIG = "config.json"
 
 
+@job_output()
 def cache(settings: CacheSettings) -> tuple[tfeff.data.Cache, tfeff.data.Cache]:
     """Writes the tokenizer and the caches that the settings describe.
 

@@ -5,7 +5,6 @@ import glob
 import hashlib
 import json
 import os
-import sys
 import zipfile
 from collections.abc import Mapping
 from typing import Any
@@ -23,6 +22,7 @@ from tfeff.utils.checks import is_url
 from tfeff.utils.digests import FILE_NAME as SHA256SUMS
 from tfeff.utils.digests import read_digests, sha256_of
 from tfeff.utils.files import write_text
+from tfeff.utils.job_output import say
 from tfeff.utils.json_files import read_object
 from tfeff.utils.naming import named_as
 
@@ -196,10 +196,9 @@ def crosses_documents(run_dir: str, settings: PretrainSettings) -> bool:
             raise ValueError(f"{settings.cache_dir} is not asked")
         return cached_crosses_documents(settings.cache_dir)
     except (OSError, ValueError) as error:
-        print(
+        say(
             "sequences are taken to end with their documents, as the run does not tell "
-            f"how its cache_dir was cut: {error}",
-            file=sys.stderr,
+            f"how its cache_dir was cut: {error}"
         )
         return False
 

@@ -33,7 +33,6 @@ from tfeff.utils.naming import named_as
 _OF_PRESETS = ("masked_lm", "permutation_lm")
 
 
-@recipe_running()
 def evaluate(settings: EvaluateSettings) -> dict[str, float]:
     """Evaluates a run of `pretrain` or `stack`, or a preset, and prints the metrics.
 
@@ -83,6 +82,13 @@ def evaluate(settings: EvaluateSettings) -> dict[str, float]:
         Salazar et al., "Masked language model scoring", ACL 2020, sections 2 and 2.3,
         for the pseudo-perplexity.
     """
+    metrics = _evaluate(settings)
+    print(metrics_json(metrics))
+    return metrics
+
+
+@recipe_running()
+def _evaluate(settings):
     check_settings(settings, EvaluateSettings)
     if settings.output is not None:
         check_replaceable("output", settings.output)
@@ -127,7 +133,6 @@ def evaluate(settings: EvaluateSettings) -> dict[str, float]:
             )
             metrics["pseudo_perplexity"] = perplexity(total / count)
             metrics["pseudo_perplexity_per_word"] = perplexity(total / metrics["words"])
-    print(metrics_json(metrics))
     if settings.output is not None:
         tfeff.training.write_metrics(metrics, settings.output)
     return metrics

@@ -4,7 +4,6 @@ import collections
 import glob
 import math
 import os
-import sys
 from typing import NamedTuple
 
 import tfeff
@@ -19,6 +18,7 @@ from tfeff.storage.fetching import matching_folders
 from tfeff.training.grid import worst_if_nan
 from tfeff.utils.checks import is_url
 from tfeff.utils.files import write_text
+from tfeff.utils.job_output import say
 from tfeff.utils.json_files import read_object
 from tfeff.utils.paths import matches
 
@@ -171,7 +171,7 @@ def _runs(patterns):
                     raise ValueError(
                         f"{_EXPECTED}. Received: {folder!r}, {error}"
                     ) from error
-                print(f"{folder} is left out: {error}", file=sys.stderr)
+                say(f"{folder} is left out: {error}")
     if not found:
         raise ValueError(f"{_EXPECTED}. Received: runs={list(patterns)}, without one")
     return found
@@ -305,7 +305,7 @@ def _predicted(folder, part):
     names = glob.glob("*/metrics.json", root_dir=os.path.join(folder, "predictions"))
     parts = sorted({os.path.dirname(name) for name in names} - {part})
     if len(parts) > 1:
-        print(f"{folder}: of its predicted parts, {parts[0]} is shown", file=sys.stderr)
+        say(f"{folder}: of its predicted parts, {parts[0]} is shown")
     return parts[0] if parts else None
 
 

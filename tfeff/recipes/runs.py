@@ -3,18 +3,16 @@
 import contextlib
 import functools
 import importlib.util
-import io
+import logging
 import math
 import os
 import shlex
 import shutil
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 import keras
 import tensorflow as tf
-from absl import logging
 
 import tfeff
 from tfeff.recipes.settings import Settings, fields_of
@@ -25,9 +23,12 @@ from tfeff.training.workers import several_workers
 from tfeff.utils.backend import check_tensorflow
 from tfeff.utils.checks import is_url
 from tfeff.utils.files import atomic_file
+from tfeff.utils.job_output import job_output
 from tfeff.utils.json_files import read_object
+from tfeff.utils.loggers import quieter
 from tfeff.utils.naming import named_as
 from tfeff.utils.paths import check_model_path
+from tfeff.utils.random_state import own_random_state
 
 MODEL = "model.keras"
 
@@ -109,27 +110,22 @@ def read_config(run_dir: str) -> dict:
 
 @contextlib.contextmanager
 def recipe_running() -> Iterator[None]:
-    """Silences TensorFlow's messages about exports, but for warnings.
+    """What all recipes do to the process, and put back.
 
-    Characters that the terminal lacks are printed as question marks meanwhile: an error
-    in a line would end the training.
+    TensorFlow's messages about exports are left out, and lines that cannot be printed:
+    see `job_output`. The recipe's seeds are not those of the code that calls it.
 
     Raises:
         ValueError: on another backend: recipes use strategies and write SavedModels.
     """
     check_tensorflow("Recipes, which are the commands of tfeff that run models,")
-    verbosity = logging.get_verbosity()
-    output = sys.stdout if isinstance(sys.stdout, io.TextIOWrapper) else None
-    errors = None if output is None else output.errors
-    logging.set_verbosity(logging.WARNING)
-    if output is not None:
-        output.reconfigure(errors="replace")
-    try:
+    with (
+        quieter("absl", logging.WARNING),
+        quieter("tensorflow", logging.WARNING),
+        job_output(),
+        own_random_state(),
+    ):
         yield
-    finally:
-        logging.set_verbosity(verbosity)
-        if output is not None and not output.closed:
-            output.reconfigure(errors=errors)
 
 
 def examples_in_step(

@@ -1,5 +1,6 @@
 """One training on a task: it ends with the weights that are best on its dev part."""
 
+import contextlib
 import dataclasses
 import math
 import os
@@ -179,7 +180,14 @@ class Tuning:
                 f"  it is evaluated after its {steps:,} steps alone, as "
                 f"--eval_every={settings.eval_every} says"
             )
+        progress = tfeff.training.TrainingProgress(
+            steps,
+            steps,
+            in_step * self.sequence_length,
+            metric=f"dev_{self.metric.removeprefix('dev_')}",
+        )
         with (
+            contextlib.closing(progress),
             self.callbacks.of_training(
                 folder,
                 {**settings.config(), **cell},
@@ -216,13 +224,7 @@ class Tuning:
                 steps_per_epoch=steps,
                 shuffle=False,  # The data set does it.
                 verbose=0,
-                callbacks=[
-                    best,
-                    *own,
-                    tfeff.training.TrainingProgress(
-                        steps, steps, in_step * self.sequence_length
-                    ),
-                ],
+                callbacks=[best, *own, progress],
             )
         if settings.save_lora:
             tfeff.tasks.save_lora(model, os.path.join(folder, LORA))

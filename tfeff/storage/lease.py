@@ -12,11 +12,11 @@ import os
 import re
 import secrets
 import socket
-import sys
 import threading
 import time
 
 from tfeff.storage.place import Place
+from tfeff.utils.job_output import say
 
 FOLDER = "tfeff-lease"
 SECONDS = 60.0  # without being renewed, after which a lease may be taken over
@@ -113,10 +113,9 @@ class Lease:
                 )
             if not told:
                 told = True
-                print(
+                say(
                     f"{self._place.url} was left by {_told(holder)}, or is in use: "
-                    f"waiting up to {SECONDS:.0f} seconds to see which",
-                    file=sys.stderr,
+                    f"waiting up to {SECONDS:.0f} seconds to see which"
                 )
             seen = renewed
             time.sleep(SECONDS / _RENEWALS / 4)
@@ -148,10 +147,9 @@ class Lease:
             except (OSError, ValueError) as error:
                 if self._is_old() and not told:
                     told = True
-                    print(
+                    say(
                         f"The lease of {self._place.url} cannot be renewed: "
-                        f"{str(error).rstrip('.')}. It is tried again.",
-                        file=sys.stderr,
+                        f"{str(error).rstrip('.')}. It is tried again."
                     )
 
     def _look(self):

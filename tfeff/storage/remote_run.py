@@ -5,7 +5,6 @@ import contextlib
 import os
 import re
 import shutil
-import sys
 import threading
 import time
 import weakref
@@ -26,6 +25,7 @@ from tfeff.storage.place import SCRATCH, Place
 from tfeff.storage.publishing import clear_unfinished, upload
 from tfeff.storage.staging import staged
 from tfeff.utils.files import set_aside, temporary_folder, write_bytes
+from tfeff.utils.job_output import say
 
 WATCH_SECONDS = 5.0  # between looks for files that have changed
 _ATTEMPTS = 4
@@ -224,10 +224,9 @@ class RemoteRun:
 
     def _set_aside(self):
         kept = set_aside(self.folder, "aside")
-        print(
+        say(
             f"{self._place.url} was gone on with elsewhere. What this machine had not "
-            f"published of it is kept in {kept}.",
-            file=sys.stderr,
+            f"published of it is kept in {kept}."
         )
 
     def _watch(self):
@@ -237,7 +236,7 @@ class RemoteRun:
                     self._publish()
             except (OSError, ValueError) as error:
                 if self._is_taken(error):
-                    print(error, file=sys.stderr)  # `check` raises it in the training.
+                    say(error)  # `check` raises it in the training.
                     return
                 _tell_failure(error)
 
@@ -315,7 +314,7 @@ def open_remote_run(name: str, url: str) -> RemoteRun:
 
 
 def _tell_failure(error):
-    print(f"{str(error).rstrip('.')}. It is tried again.", file=sys.stderr)
+    say(f"{str(error).rstrip('.')}. It is tried again.")
 
 
 def _content(path):

@@ -3,7 +3,6 @@
 import functools
 import glob
 import os
-import sys
 from collections.abc import Callable
 
 import tensorflow as tf
@@ -11,6 +10,7 @@ import tensorflow as tf
 from tfeff.training.workers import several_workers
 from tfeff.utils.backend import check_tensorflow
 from tfeff.utils.checks import check_choice
+from tfeff.utils.job_output import say
 from tfeff.utils.native_messages import NVIDIA, NVIDIA_IN_WSL
 
 STRATEGIES = ("default", "mirrored", "multi_worker", "tpu")
@@ -77,10 +77,9 @@ def _tell_of_idle_gpus():
     has_one = glob.glob(NVIDIA) or glob.glob(NVIDIA_IN_WSL)
     if not has_one or are_hidden or tf.config.list_physical_devices("GPU"):
         return
-    print(
+    say(
         "This machine has an NVIDIA GPU that TensorFlow does not find: the processor "
-        "is used. pip install 'tensorflow[and-cuda]' brings CUDA's libraries.",
-        file=sys.stderr,
+        "is used. pip install 'tensorflow[and-cuda]' brings CUDA's libraries."
     )
 
 
@@ -109,10 +108,7 @@ def _tell_of_others():
         ) from error
     workers = [w for job in ("chief", "worker") for w in cluster.get(job, ())]
     if len(workers) > 1:
-        print(
-            f"{own}: waiting until all of {', '.join(workers)} have started.",
-            file=sys.stderr,
-        )
+        say(f"{own}: waiting until all of {', '.join(workers)} have started.")
 
 
 def distribute(

@@ -1,13 +1,13 @@
-"""Ctrl-C and SIGTERM wait until the work at hand is saved."""
+"""Ctrl-C, SIGTERM and SIGHUP wait until the work at hand is saved."""
 
 import signal
 import threading
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+from tfeff.utils.interruption import SIGNALS
 
 
 class HeldSignals:
-    """Holds SIGINT and SIGTERM back within a `with` block, then lets them act.
+    """Holds SIGINT, SIGTERM and SIGHUP back within a `with` block, then lets them act.
 
     A signal sets `received`, for the block to end itself soon. When the block ends,
     the signal does what it would have done without the block. A second signal acts at
@@ -31,7 +31,7 @@ class HeldSignals:
 
     def __enter__(self) -> "HeldSignals":
         if threading.current_thread() is threading.main_thread():
-            for number in _SIGNALS:
+            for number in SIGNALS:
                 if signal.getsignal(number) not in (signal.SIG_IGN, None):
                     self._handlers[number] = signal.signal(number, self._hold)
         return self

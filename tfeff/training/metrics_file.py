@@ -3,12 +3,12 @@
 import csv
 import io
 import os
-import sys
 from collections.abc import Mapping, Sequence
 
 import keras
 
 from tfeff.utils.files import set_aside, write_text
+from tfeff.utils.job_output import say
 
 
 class MetricsFile(keras.callbacks.Callback):
@@ -85,10 +85,9 @@ def _set_aside(path, step):
     kept = "it is missing"
     if os.path.exists(path):
         kept = f"it is kept as {os.path.basename(set_aside(path, 'damaged'))}"
-    print(
+    say(
         f"{path} is not as the checkpoint of step {step} has it: {kept}, and the run "
-        "goes on with the rows of the checkpoint.",
-        file=sys.stderr,
+        "goes on with the rows of the checkpoint."
     )
 
 

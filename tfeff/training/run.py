@@ -4,7 +4,6 @@ import contextlib
 import importlib.util
 import json
 import os
-import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -58,6 +57,7 @@ from tfeff.utils.checks import (
     is_url,
 )
 from tfeff.utils.files import PARTIAL, remove_partial, write_text
+from tfeff.utils.job_output import say
 from tfeff.utils.json_files import read_object
 
 _CONFIG = "config.json"
@@ -198,10 +198,9 @@ class RunDirectory:
     def _reseal(self):
         """Takes up the digests that a killed process had set aside."""
         if changed := run_seal.reseal_folder(self.directory):
-            print(
+            say(
                 f"{self.url} was finished, and then opened by a process that was "
-                f"killed. It has changed {', '.join(changed)}, unless that is damage.",
-                file=sys.stderr,
+                f"killed. It has changed {', '.join(changed)}, unless that is damage."
             )
 
     def __enter__(self) -> "RunDirectory":
@@ -551,16 +550,12 @@ class RunDirectory:
                     callback.on_train_end(stop.logs)
             self.share()  # The others do not go on where the chief cannot publish.
         if stop_early.is_over and self.is_chief:
-            print(
+            say(
                 f"the training ended at step {stop_early.epochs * steps_per_epoch:,}: "
-                f"no new lowest validation loss in {patience} validations",
-                file=sys.stderr,
+                f"no new lowest validation loss in {patience} validations"
             )
         if stopped_at is not None and self.is_chief:
-            print(
-                f"the training ended at step {stopped_at:,}: a callback stopped it",
-                file=sys.stderr,
-            )
+            say(f"the training ended at step {stopped_at:,}: a callback stopped it")
         return model
 
     def _check_scope(self):

@@ -1,6 +1,5 @@
 """Progress of a long job: a bar on a terminal, plain lines elsewhere."""
 
-import contextlib
 import sys
 import time
 from typing import IO, cast
@@ -16,44 +15,27 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from tfeff.utils.job_output import Lossy
+
 _SECONDS_BETWEEN_LINES = 10.0
 
 
-class _StandardError:
-    """`sys.stderr`, of which what nobody can read any more is left out."""
-
-    def write(self, text: str) -> int:
-        with contextlib.suppress(OSError):
-            self._file().write(text)
-        return len(text)
-
-    def flush(self) -> None:
-        with contextlib.suppress(OSError):
-            self._file().flush()
-
-    def __getattr__(self, name):
-        return getattr(self._file(), name)
-
-    def _file(self):
-        # While there is a bar, Rich has a file of its own in place of the real one.
-        return getattr(sys.stderr, "rich_proxied_file", sys.stderr)
-
-
 class ErrorConsole(Console):
-    """Standard error, where a line or a bar that nobody can read is left out.
-
-    A job must not end, and lose what it has not saved yet, because `tee` or a terminal
-    has ended, or a disk is full.
-    """
+    """Standard error, where a line or a bar that nobody can read is left out."""
 
     def __init__(self):
         # Windows starts some programs without a standard error.
-        file = None if sys.stderr is None else _StandardError()
-        super().__init__(file=cast(IO[str] | None, file), stderr=True)
+        file = None if sys.stderr is None else Lossy(_standard_error)
+        super().__init__(file=cast(IO[str] | None, file), stderr=True, emoji=False)
 
     def tell(self, text: str) -> None:
         """Prints a line as it is, however wide it is."""
         self.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+def _standard_error():
+    # While there is a bar, Rich has a file of its own in place of the real one.
+    return getattr(sys.stderr, "rich_proxied_file", sys.stderr)
 
 
 def live_bar(console: Console, *columns: ProgressColumn) -> Progress | None:
