@@ -58,6 +58,15 @@ from tfeff import (
 from tfeff.datasets.glue import SCORED_TASKS
 
 HOSTILE = (None, -1, 0, 1.5, "x", [], np.int64(2), float("nan"))
+
+
+class Long(list):
+    """A list whose text is that of a whole corpus."""
+
+    def __repr__(self):
+        return "the cat, " * 10_000
+
+
 # A good call of each function; arguments that are functions are made at first use.
 SELF = layers.SelfAttention
 QUESTION = data.Question("a", "the cat", "the small cat", ("cat",), ((10, 13),))
@@ -401,6 +410,21 @@ def test_names_what_it_does_not_take(function, tmp_path, monkeypatch):
         if len(accepted) == len(HOSTILE) and (function, name) not in ANYTHING:
             wrong.append(f"{name} may be anything")
     assert not wrong, "\n".join(wrong)
+    for name, parameter in inspect.signature(function).parameters.items():
+        variadic = parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
+        if not variadic and name != "dtype":  # Keras' own message.
+            _check_long(function, good, name)
+
+
+def _check_long(function, good, name):
+    """Raises if the message about a value whose text is long has all of it."""
+    try:
+        result = function(**good | {name: Long(["the cat"] * 3)})
+        if isinstance(result, contextlib.AbstractContextManager):
+            with result:
+                pass
+    except (TypeError, ValueError) as error:
+        assert len(str(error)) < 3000, name
 
 
 def test_all_public_functions_are_called():

@@ -76,7 +76,9 @@ def test_no_command_takes_over_the_directory_of_another(command, other):
     if command == other:
         assert runs.upgraded(cls, "run", config) == config
         return
-    with pytest.raises(ValueError, match="`directory` .*is of another command: .*no "):
+    with pytest.raises(
+        ValueError, match="`directory` .*is of another command, or of a newer .*: .*no "
+    ):
         runs.upgraded(cls, "run", config)
 
 

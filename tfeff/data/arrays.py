@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from tfeff.utils.checks import is_number
+
 _INT32 = np.iinfo(np.int32)
 
 
@@ -48,12 +50,21 @@ def check_all(
         )
 
 
+def _first_other(array):
+    """The words for the first value `[N]` that is no whole number, if there is one."""
+    for index, value in enumerate(array if array.ndim == 1 else ()):
+        if not is_number(value) or not float(value).is_integer():
+            return f", with {value!s:.80} at {index}"
+    return ""
+
+
 def check_int32(name: str, values: Any) -> np.ndarray:
     """Returns integers as a new array of int32; raises where that would change one."""
     array = as_array(name, values, "an array of integers")
     if array.size and not np.issubdtype(array.dtype, np.integer):
         raise TypeError(
             f"`{name}` must be integers. Received: {name} of dtype {array.dtype}"
+            + _first_other(array)
         )
     wrong = array[(array < _INT32.min) | (array > _INT32.max)]
     if wrong.size:

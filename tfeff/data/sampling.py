@@ -17,10 +17,10 @@ def num_targets(num_tokens: int, mask_rate: float) -> int:
 def check_mask_rate(mask_rate: float) -> float:
     """Returns the rate if it is in (0, 1], else raises."""
     if not is_number(mask_rate):
-        raise TypeError(f"`mask_rate` must be a number. Received: {mask_rate=}")
+        raise TypeError(f"`mask_rate` must be a number. Received: {mask_rate=!r:.80}")
     if not 0 < mask_rate <= 1:
         raise ValueError(
-            f"`mask_rate` must be above 0 and at most 1. Received: {mask_rate=}"
+            f"`mask_rate` must be above 0 and at most 1. Received: {mask_rate=!r:.80}"
         )
     return float(mask_rate)
 

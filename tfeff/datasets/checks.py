@@ -12,7 +12,7 @@ from tfeff.utils.checks import is_number
 def check_list(name: str, values: Iterable, kind: type | None = None) -> list:
     """Returns `values` as a list, all of type `kind` unless it is None, or raises."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise TypeError(f"`{name}` must be a list. Received: {name}={values!r}")
+        raise TypeError(f"`{name}` must be a list. Received: {name}={values!r:.80}")
     values = list(values)
     for value in values:
         if kind is not None and not isinstance(value, kind):
@@ -26,7 +26,7 @@ def check_names(name: str, values: Sequence[str]) -> tuple[str, ...]:
     """Returns `values` as a tuple of different strings, or raises."""
     if not isinstance(values, (tuple, list)):
         raise TypeError(
-            f"`{name}` must be a list of names. Received: {name}={values!r}"
+            f"`{name}` must be a list of names. Received: {name}={values!r:.80}"
         )
     values = tuple(check_list(name, values, str))
     if len(set(values)) < len(values) or not all(values):
@@ -81,7 +81,7 @@ def check_range(name: str, values: Sequence[float]) -> tuple[float, float]:
     if len(numbers) != 2 or not numbers[0] < numbers[1]:
         raise ValueError(
             f"`{name}` must be the least and the highest one. "
-            f"Received: {name}={values!r}"
+            f"Received: {name}={values!r:.80}"
         )
     return numbers
 

@@ -209,7 +209,7 @@ def conll_dataset(
     if (types is None) == (label_names is None):
         raise ValueError(
             "One of `types` and `label_names` must be given. Received: "
-            f"types={types!r}, label_names={label_names!r}"
+            f"types={types!r:.80}, label_names={label_names!r:.80}"
         )
     labels = _labels(types) if label_names is None else _names(label_names)
     if len(labels) < 2:

@@ -108,7 +108,9 @@ class Dataset:
 
     def __post_init__(self):
         if not isinstance(self.name, str) or not self.name:
-            raise TypeError(f"`name` must be a string. Received: name={self.name!r}")
+            raise TypeError(
+                f"`name` must be a string. Received: name={self.name!r:.80}"
+            )
         for field in ("options", "splits", "dev_splits", "metric_names", "label_names"):
             value = getattr(self, field)
             if field != "label_names" or value is not None:
@@ -120,7 +122,9 @@ class Dataset:
                 check_callable(field, value)
         if self.kind not in KINDS:
             known = [kind.__name__ for kind in KINDS]
-            raise ValueError(f"`kind` must be one of {known}. Received: {self.kind!r}")
+            raise ValueError(
+                f"`kind` must be one of {known}. Received: {self.kind!r:.80}"
+            )
         if not self.dev_splits or not set(self.dev_splits) <= set(self.splits):
             raise ValueError(
                 "`dev_splits` must be among `splits`, at least one. Received: "
@@ -139,7 +143,8 @@ class Dataset:
             if self.kind is not TextExamples or self.label_names is not None:
                 raise ValueError(
                     "`ratings` must be left out but for texts without `label_names`. "
-                    f"Received: ratings={self.ratings!r}, kind={self.kind.__name__}, "
+                    f"Received: ratings={self.ratings!r:.80}, "
+                    f"kind={self.kind.__name__}, "
                     f"label_names={self.label_names}"
                 )
             object.__setattr__(self, "ratings", check_range("ratings", self.ratings))
@@ -195,7 +200,8 @@ class Dataset:
         examples = self.reader(split, folder, **options)
         if not isinstance(examples, self.kind):
             raise TypeError(
-                f"`reader` must return `{self.kind.__name__}`. Received: {examples!r}"
+                f"`reader` must return `{self.kind.__name__}`. Received: "
+                f"{examples!r:.80}"
             )
         return examples
 
@@ -335,7 +341,7 @@ class Dataset:
             new = ", or a new file's name that begins with 'test'" * self.more_tests
             raise ValueError(
                 f"`split` must be one of {list(self.splits)}{new}. Received: "
-                f"split={split!r}.{near_miss(split, self.splits)}"
+                f"split={split!r:.80}.{near_miss(split, self.splits)}"
             )
 
     def _check_examples(self, examples, name="examples"):

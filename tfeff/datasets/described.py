@@ -55,7 +55,7 @@ def described_dataset(name: str, folder: str | os.PathLike) -> Dataset:
     ```
     """
     if not isinstance(name, str):
-        raise TypeError(f"`name` must be a string. Received: name={name!r}")
+        raise TypeError(f"`name` must be a string. Received: name={name!r:.80}")
     folder = check_path("folder", folder)
     path = os.path.join(folder, name, DESCRIPTION)
     if not is_name(name) or not os.path.isfile(path):

@@ -75,7 +75,9 @@ def read_race(
     check_choice("split", split, ("train", "dev", "test"))
     folder = check_path("folder", folder)
     if not isinstance(levels, (tuple, list)) or not levels:
-        raise ValueError(f"`levels` must be a tuple of levels. Received: {levels=}")
+        raise ValueError(
+            f"`levels` must be a tuple of levels. Received: {levels=!r:.80}"
+        )
     rows = []
     for level in levels:
         check_choice("levels", level, RACE_LEVELS)

@@ -51,7 +51,9 @@ def register(dataset: Dataset) -> Dataset:
     ```
     """
     if not isinstance(dataset, Dataset):
-        raise TypeError(f"`dataset` must be a `Dataset`. Received: dataset={dataset!r}")
+        raise TypeError(
+            f"`dataset` must be a `Dataset`. Received: dataset={dataset!r:.80}"
+        )
     if advice := refusal(_REGISTRY, OWN, dataset.name, dataset):
         raise ValueError(
             "`dataset` must have a name of its own. Received: another data set with "

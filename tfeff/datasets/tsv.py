@@ -279,7 +279,7 @@ def _checked(texts, label, label_names, ratings):
     if len(texts) not in (1, 2):
         raise ValueError(f"`texts` must be one column or two. Received: {texts}")
     if not isinstance(label, str) or not label:
-        raise TypeError(f"`label` must be a column. Received: label={label!r}")
+        raise TypeError(f"`label` must be a column. Received: label={label!r:.80}")
     if label in texts:
         raise ValueError(
             "`label` must be another column than `texts`. Received: "
@@ -289,13 +289,13 @@ def _checked(texts, label, label_names, ratings):
         label_names = check_names("label_names", label_names)
         if len(label_names) < 2:
             raise ValueError(
-                f"`label_names` must be two at least. Received: {label_names=}"
+                f"`label_names` must be two at least. Received: {label_names=!r:.80}"
             )
     numbers = check_range("ratings", ratings)
     if label_names is not None and numbers != ANY_RATING:
         raise ValueError(
             "`ratings` must be left out with `label_names`. "
-            f"Received: ratings={ratings!r}, label_names={label_names}"
+            f"Received: ratings={ratings!r:.80}, label_names={label_names}"
         )
     return {
         "texts": texts,

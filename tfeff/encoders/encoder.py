@@ -161,7 +161,8 @@ class Encoder(
         check_bool("embedding_layer_norm", embedding_layer_norm)
         if tables_of is not None and not isinstance(tables_of, Encoder):
             raise TypeError(
-                f"`tables_of` must be an `Encoder`. Received: tables_of={tables_of!r}"
+                "`tables_of` must be an `Encoder`. Received: "
+                f"tables_of={tables_of!r:.80}"
             )
         embedding = EncoderEmbedding(
             vocabulary_size,
@@ -376,7 +377,8 @@ def check_encoder(name: str, encoder) -> Encoder:
     """Returns `encoder` if it is one, else raises."""
     if not isinstance(encoder, Encoder):
         raise TypeError(
-            f"`{name}` must be a `tfeff.encoders.Encoder`. Received: {name}={encoder!r}"
+            f"`{name}` must be a `tfeff.encoders.Encoder`. Received: "
+            f"{name}={encoder!r:.80}"
         )
     return encoder
 

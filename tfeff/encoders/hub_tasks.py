@@ -84,7 +84,7 @@ def _check(task, backbone, preprocessor, keywords):
     if preprocessor is not None and not callable(preprocessor):
         raise TypeError(
             "`preprocessor` must be a preprocessor of KerasHub or None. "
-            f"Received: preprocessor={preprocessor!r}"
+            f"Received: preprocessor={preprocessor!r:.80}"
         )
 
 

@@ -234,8 +234,9 @@ class EncoderFiles:
             if not is_local or has_message or of_arguments or is_unreadable(error):
                 raise
             raise ValueError(
-                f"{preset} cannot be loaded, as a file is damaged or a layer of its "
-                f"own fails: {type(error).__name__}: {error}"
+                f"{preset} cannot be loaded, as a file is damaged, a layer of its own "
+                "fails, or a newer version of tfeff has written it: "
+                f"{type(error).__name__}: {error}"
             ) from error
 
     def load_weights(self, filepath, *args, **kwargs):

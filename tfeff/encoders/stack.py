@@ -158,7 +158,8 @@ def _leaders(attentions: list, sharing: str, group_size: int | None) -> list[int
         if group_size is not None:
             raise ValueError(
                 "`sharing_group_size` must be None without sharing. "
-                f"Received: sharing_group_size={group_size}, sharing={sharing!r}"
+                f"Received: sharing_group_size={group_size!r:.80}, "
+                f"sharing={sharing!r:.80}"
             )
         return list(range(num_layers))
     if group_size is None:
@@ -167,7 +168,7 @@ def _leaders(attentions: list, sharing: str, group_size: int | None) -> list[int
     if num_layers % group_size:
         raise ValueError(
             "`sharing_group_size` must divide `num_layers`. Received: "
-            f"sharing_group_size={group_size}, num_layers={num_layers}"
+            f"sharing_group_size={group_size!r:.80}, num_layers={num_layers}"
         )
     leaders = [index - index % group_size for index in range(num_layers)]
     for index, leader in enumerate(leaders):
@@ -176,7 +177,7 @@ def _leaders(attentions: list, sharing: str, group_size: int | None) -> list[int
                 "`attention` must be the same in layers that share it. Received: "
                 f"{attentions[leader]!r} in layer {leader}, {attentions[index]!r} in "
                 f"layer {index}, sharing={sharing!r}, "
-                f"sharing_group_size={group_size}"
+                f"sharing_group_size={group_size!r:.80}"
             )
     return leaders
 
@@ -188,7 +189,7 @@ def _check_feedforward(feedforward) -> None:
     if not isinstance(feedforward, dict):
         raise TypeError(
             "`feedforward` must be a dict of arguments of `FeedForward`, or None. "
-            f"Received: feedforward={feedforward!r}"
+            f"Received: feedforward={feedforward!r:.80}"
         )
     unknown = sorted(set(feedforward) - set(_FEEDFORWARD))
     if unknown:

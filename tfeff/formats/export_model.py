@@ -85,7 +85,7 @@ def export_model(
         check_tensorflow(f"`export` with format={format!r}")
     if not isinstance(verbose, bool | None):
         raise TypeError(
-            f"`verbose` must be a bool or None. Received: verbose={verbose!r}"
+            f"`verbose` must be a bool or None. Received: verbose={verbose!r:.80}"
         )
     if input_signature is not None:
         input_signature = _listed(input_signature)
@@ -190,7 +190,7 @@ def _listed(signature) -> list:
         raise TypeError(
             "`input_signature` must be a list with the structure of the model's "
             "inputs, of `keras.InputSpec`. "
-            f"Received: input_signature={signature!r}"
+            f"Received: input_signature={signature!r:.80}"
         )
     return list(listed)
 

@@ -135,7 +135,7 @@ class BlockwiseAttention(SelfAttention):
 
 def _head_blocks(head_blocks, num_heads: int) -> list[int] | list[list[int]]:
     """The numbers of heads or the permutations, checked, as lists."""
-    received = f"Received: head_blocks={head_blocks!r}, num_heads={num_heads}"
+    received = f"Received: head_blocks={head_blocks!r:.80}, num_heads={num_heads}"
     try:
         entries: Any = (
             head_blocks.split(":") if isinstance(head_blocks, str) else head_blocks

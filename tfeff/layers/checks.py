@@ -26,14 +26,16 @@ def check_has_blocks(encoder) -> None:
     """Raises unless `encoder` has blocks, as encoders of tfeff have."""
     if not hasattr(encoder, "blocks"):
         raise TypeError(
-            f"`encoder` must be a `tfeff.encoders.Encoder`. Received: {encoder=}"
+            f"`encoder` must be a `tfeff.encoders.Encoder`. Received: {encoder=!r:.80}"
         )
 
 
 def check_model(model) -> None:
     """Raises unless `model` is a model of Keras."""
     if not isinstance(model, keras.Model):
-        raise TypeError(f"`model` must be a `keras.Model`. Received: model={model!r}")
+        raise TypeError(
+            f"`model` must be a `keras.Model`. Received: model={model!r:.80}"
+        )
 
 
 def check_divides(name: str, parts: int, dim: int) -> None:
@@ -125,7 +127,7 @@ def check_activation(name: str, value):
 def check_activation_name(name: str, value):
     """Returns the function of an activation's name, a name of Keras' or `gelu_tanh`."""
     if not isinstance(value, str):
-        raise TypeError(f"`{name}` must be a name. Received: {name}={value!r}")
+        raise TypeError(f"`{name}` must be a name. Received: {name}={value!r:.80}")
     return gelu_tanh if value == "gelu_tanh" else check_activation(name, value)
 
 
@@ -134,7 +136,7 @@ def _interpreted(name, value, get, what):
         return get(value)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"`{name}` must be {what}, or its name. Received: {name}={value!r}"
+            f"`{name}` must be {what}, or its name. Received: {name}={value!r:.80}"
         ) from error
 
 

@@ -62,7 +62,7 @@ class Dropout(keras.layers.Dropout):
         if noise_shape is not None:
             raise ValueError(
                 "`noise_shape` must be None: every element is dropped on its own. "
-                f"Received: noise_shape={noise_shape!r}"
+                f"Received: noise_shape={noise_shape!r:.80}"
             )
         super().__init__(
             check_rate("rate", rate), seed=check_layer_seed(seed), **kwargs

@@ -105,7 +105,7 @@ class EncoderBlock(Layer):
         for name, layer in (("attention", attention), ("feedforward", feedforward)):
             if not isinstance(layer, keras.layers.Layer):
                 raise TypeError(
-                    f"`{name}` must be a Keras layer. Received: {name}={layer!r}"
+                    f"`{name}` must be a Keras layer. Received: {name}={layer!r:.80}"
                 )
         parameters = inspect.signature(attention.call).parameters
         has_others = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
@@ -384,7 +384,7 @@ def check_memory_efficient(memory_efficient) -> bool | str:
     if memory_efficient not in ("attention", "block"):
         raise ValueError(
             "`memory_efficient` must be False, 'attention' or 'block'. "
-            f"Received: memory_efficient={memory_efficient!r}"
+            f"Received: memory_efficient={memory_efficient!r:.80}"
         )
     return memory_efficient
 

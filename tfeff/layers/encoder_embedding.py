@@ -156,7 +156,7 @@ class EncoderEmbedding(Layer):
         if not isinstance(other, EncoderEmbedding):
             raise TypeError(
                 "`tables_of` must be an `EncoderEmbedding`. "
-                f"Received: tables_of={other!r}"
+                f"Received: tables_of={other!r:.80}"
             )
         for name in _TABLE_ARGUMENTS:
             if getattr(self, name) != getattr(other, name):

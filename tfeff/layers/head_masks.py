@@ -66,7 +66,7 @@ def masked_heads(encoder: keras.Model, masks: Sequence) -> Iterator[None]:
     if not hasattr(masks, "__len__") or len(masks) != len(blocks):
         raise ValueError(
             f"`masks` must be one for each of {len(blocks)} layers. "
-            f"Received: masks={masks!r}"
+            f"Received: masks={masks!r:.80}"
         )
     masks = [
         None if mask is None else _checked(index, block.attention, mask)

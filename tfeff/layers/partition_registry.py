@@ -142,7 +142,7 @@ class RegisteredPartition:
         if not isinstance(spec, (str, dict)):
             raise TypeError(
                 "`partition` must be a registered name, a dict with a 'name', or None. "
-                f"Received: partition={spec!r}"
+                f"Received: partition={spec!r:.80}"
             )
         arguments = as_dict(spec)
         name = arguments.pop("name", None)

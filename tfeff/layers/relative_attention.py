@@ -230,8 +230,8 @@ class RelativeAttention(SelfAttention):
         if index is None or not isinstance(table, RelativeEmbedding):
             raise TypeError(
                 "`relative_embedding` must be a `RelativeEmbedding`, for a method with "
-                f"a table. Received: relative_embedding={table!r}, "
-                f"method={self.method!r}"
+                f"a table. Received: relative_embedding={table!r:.80}, "
+                f"method={self.method!r:.80}"
             )
         if table.index != index:
             raise ValueError(

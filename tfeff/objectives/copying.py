@@ -100,7 +100,7 @@ def copy_head(student: MaskedLM, teacher: MaskedLM) -> None:
         if not isinstance(model, MaskedLM):
             raise TypeError(
                 f"`{name}` must be a `tfeff.objectives.MaskedLM`. "
-                f"Received: {name}={model!r}"
+                f"Received: {name}={model!r:.80}"
             )
     found = differences(student.head.settings, teacher.head.settings)
     if found:

@@ -52,7 +52,7 @@ def generator_for(encoder: Encoder, ratio: float = 1 / 4, **overrides: Any) -> E
     """
     check_encoder("encoder", encoder)
     if not is_number(ratio):
-        raise TypeError(f"`ratio` must be a number. Received: ratio={ratio!r}")
+        raise TypeError(f"`ratio` must be a number. Received: ratio={ratio!r:.80}")
     if not 0 < ratio <= 1:
         raise ValueError(f"`ratio` must be above 0, at most 1. Received: ratio={ratio}")
     check_overrides(overrides)

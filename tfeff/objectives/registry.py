@@ -57,12 +57,12 @@ class PretrainingObjective:
         if not (is_dataclass and isinstance(self.examples, Examples)):
             raise TypeError(
                 "`examples` must be a dataclass of settings such as `MaskedTokens()`. "
-                f"Received: examples={self.examples!r}"
+                f"Received: examples={self.examples!r:.80}"
             )
         if not callable(self.make_model):
             raise TypeError(
                 "`make_model` must be a class or function that makes a model of an "
-                f"encoder. Received: make_model={self.make_model!r}"
+                f"encoder. Received: make_model={self.make_model!r:.80}"
             )
 
     def override(self, **settings: Any) -> "PretrainingObjective":
@@ -159,7 +159,7 @@ def register(objective: PretrainingObjective) -> PretrainingObjective:
     if not isinstance(objective, PretrainingObjective):
         raise TypeError(
             "`objective` must be a `PretrainingObjective`. "
-            f"Received: objective={objective!r}"
+            f"Received: objective={objective!r:.80}"
         )
     if advice := refusal(_REGISTRY, _OWN, objective.name, objective):
         raise ValueError(

@@ -71,12 +71,12 @@ def _check_constants(num_parts, boundaries, alpha, beta, spacing):
         if value is not None and not _in_range(value, -1):
             raise ValueError(
                 f"`{name}` must be None, or a number from {-_LARGEST:g} to "
-                f"{-_SMALLEST:g}. Received: {name}={value!r}"
+                f"{-_SMALLEST:g}. Received: {name}={value!r:.80}"
             )
     if not _in_range(spacing, 1):
         raise ValueError(
             f"`spacing` must be a number from {_SMALLEST:g} to {_LARGEST:g}. "
-            f"Received: spacing={spacing!r}"
+            f"Received: spacing={spacing!r:.80}"
         )
     given["spacing"] = None if spacing == SPACING else spacing
     if boundaries is not None or num_parts == 2:
@@ -109,7 +109,7 @@ def _check_boundaries(num_parts, boundaries):
     ):
         raise ValueError(
             "`boundaries` must be `num_parts - 1` finite numbers in increasing "
-            f"order. Received: boundaries={boundaries!r}, num_parts={num_parts}"
+            f"order. Received: boundaries={boundaries!r:.80}, num_parts={num_parts}"
         )
 
 

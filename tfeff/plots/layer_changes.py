@@ -129,7 +129,7 @@ def layer_stability(
         if not hasattr(encoder, "blocks"):
             raise TypeError(
                 "`encoders` must be a `tfeff.encoders.Encoder`, or map labels to "
-                f"several. Received: {encoder!r}"
+                f"several. Received: {encoder!r:.80}"
             )
     check_figure_path(path)
     # Batches that can be read only once serve all encoders, too.

@@ -81,7 +81,7 @@ def distill(
     if dataset is not None:
         raise ValueError(
             "`dataset` can be given with `stage='task'` only. Received: "
-            f"dataset={dataset!r}, stage={settings.stage!r}"
+            f"dataset={dataset!r:.80}, stage={settings.stage!r:.80}"
         )
     return _distill_in_general(settings, strategy, own_callbacks)
 

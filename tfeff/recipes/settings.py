@@ -240,17 +240,19 @@ class Field(Options):
             return types.MappingProxyType(self._checked_json(dict(value)))
         if not self.is_tuple:
             return self._checked_one(value)
+        if hasattr(value, "tolist"):  # An array, or a column of a data frame.
+            value = value.tolist()
         if self._is_one(value):
             value = (value,)
         if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
             raise TypeError(
                 f"`{self.name}` must be a list of `{self.kind.__name__}`. "
-                f"Received: {self.name}={value!r}"
+                f"Received: {self.name}={value!r:.80}"
             )
         if not len(value) and not self.required and self.default != ():
             raise ValueError(
                 f"`{self.name}` must be a list of at least one. "
-                f"Received: {self.name}={value!r}"
+                f"Received: {self.name}={value!r:.80}"
             )
         return tuple(self._checked_one(item) for item in value)
 
@@ -265,7 +267,7 @@ class Field(Options):
             raise TypeError(
                 f"`{self.name}` must be a mapping of arguments to JSON values: "
                 "strings, Python's numbers, bools, None, lists and dicts of these. "
-                f"Received: {self.name}={value!r}"
+                f"Received: {self.name}={value!r:.80}"
             )
         return value
 
@@ -279,7 +281,7 @@ class Field(Options):
         if self.kind is bool:
             if not isinstance(value, bool):
                 raise TypeError(
-                    f"`{self.name}` must be a bool. Received: {self.name}={value!r}"
+                    f"`{self.name}` must be a bool. Received: {self.name}={value!r:.80}"
                 )
             return value
         if self.kind is str:
@@ -289,7 +291,7 @@ class Field(Options):
             if is_empty or not isinstance(value, (str, os.PathLike)):
                 raise TypeError(
                     f"`{self.name}` must be a string that is not empty. "
-                    f"Received: {self.name}={value!r}"
+                    f"Received: {self.name}={value!r:.80}"
                 )
             is_path = value != "" and not is_url(value)
             return check_path(self.name, value) if is_path else value
@@ -312,7 +314,7 @@ class Field(Options):
         expected = " and ".join(f"{text} {bound:g}" for text, bound, _ in bounds)
         received = (
             f"`{self.name}` must be {f'a finite number {expected}'.rstrip()}. "
-            f"Received: {self.name}={value!r}"
+            f"Received: {self.name}={value!r:.80}"
         )
         if isinstance(value, bool) or not isinstance(value, numbers.Real):
             raise TypeError(received)

@@ -32,7 +32,9 @@ def find_dataset(
         data: the folder of the files; `None` where no description is looked for.
     """
     if given is not None and not isinstance(given, tfeff.datasets.Dataset):
-        raise TypeError(f"`dataset` must be a `Dataset`. Received: dataset={given!r}")
+        raise TypeError(
+            f"`dataset` must be a `Dataset`. Received: dataset={given!r:.80}"
+        )
     if given is not None and given.name != task:
         raise ValueError(
             "`task` must be the name of `dataset`. Received: "

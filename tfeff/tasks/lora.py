@@ -167,7 +167,7 @@ def _encoder(model):
         raise TypeError(
             "`model` must be a `tfeff.encoders.Encoder`, or an objective or a task of "
             "one; of a distillation, its `model.student`. "
-            f"Received: model={model!r}"
+            f"Received: model={model!r:.80}"
         )
     return encoder
 

@@ -105,7 +105,7 @@ def save_pretrained(
     if not isinstance(encoder, Encoder):
         raise TypeError(
             "`model` must be a `tfeff.encoders.Encoder`, or a task or an objective of "
-            f"one. Received: model={model!r}"
+            f"one. Received: model={model!r:.80}"
         )
     check_tokenizer(tokenizer)
     check_vocabulary("tokenizer", tokenizer, encoder)
@@ -214,7 +214,7 @@ def load_pretrained(
             overrides["dtype"] = keras.dtype_policies.get(dtype)
         except (TypeError, ValueError) as error:
             raise ValueError(
-                f"`dtype` must be a dtype or a policy. Received: dtype={dtype!r}"
+                f"`dtype` must be a dtype or a policy. Received: dtype={dtype!r:.80}"
             ) from error
     folder, step = split_step(path)
     if step is None:
@@ -369,5 +369,5 @@ def _damage_named(preset, kind):
             raise
         raise ValueError(
             f"`path` must hold a whole {kind}. Received: path={preset!r}, whose {kind} "
-            f"is damaged or cannot be loaded: {error}"
+            f"is damaged, or of a newer version of tfeff than this one: {error}"
         ) from error

@@ -161,7 +161,7 @@ class Regressor(PooledTask):
         scale = check_positive("scale", scale)
         if not is_number(offset) or not math.isfinite(offset):
             raise ValueError(
-                f"`offset` must be a finite number. Received: offset={offset!r}"
+                f"`offset` must be a finite number. Received: offset={offset!r:.80}"
             )
         offset = float(offset)
         super().__init__(

@@ -132,7 +132,7 @@ class PooledTask(Task):
         if not is_right:
             raise TypeError(
                 "`features` must be from `tfeff.data.text_features`, of examples for "
-                f"a {type(self).__name__}. Received: features={features!r}"
+                f"a {type(self).__name__}. Received: features={features!r:.80}"
             )
         check_known_ids(features.token_ids, self.encoder)
         batches = features.dataset(

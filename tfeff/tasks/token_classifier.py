@@ -113,7 +113,7 @@ class TokenClassifier(Task):
         if not isinstance(features, TokenFeatures):
             raise TypeError(
                 "`features` must be from `tfeff.data.token_features`. "
-                f"Received: features={features!r}"
+                f"Received: features={features!r:.80}"
             )
         batch_size = check_integer("batch_size", batch_size)
         padded = self.pads_to_longest(pad_to_longest)

@@ -46,7 +46,7 @@ def make_strategy(name: str = "default", tpu: str = "") -> tf.distribute.Strateg
     if tpu and name != "tpu":
         raise ValueError(
             "`tpu` can be given with `name='tpu'` only. Received: "
-            f"tpu={tpu!r}, name={name!r}"
+            f"tpu={tpu!r:.80}, name={name!r:.80}"
         )
     check_tensorflow("`make_strategy`")
     if name != "tpu":
@@ -145,7 +145,7 @@ def distribute(
     if not callable(make_dataset):
         raise TypeError(
             "`make_dataset` must be a function that makes a data set. "
-            f"Received: make_dataset={make_dataset!r}"
+            f"Received: make_dataset={make_dataset!r:.80}"
         )
     if not several_workers():
         return make_dataset()

@@ -76,7 +76,7 @@ def double_depth(
         if not isinstance(optimizer, str):
             raise TypeError(
                 "`optimizer` must be 'copy', 'reset' or a Keras optimizer. "
-                f"Received: optimizer={optimizer!r}"
+                f"Received: optimizer={optimizer!r:.80}"
             )
         check_choice("optimizer", optimizer, OPTIMIZERS)
     grown = type(model).from_config(_deeper(model.get_config()))
@@ -103,7 +103,7 @@ def _encoders(model):
     if not isinstance(model, (Encoder, DistributedModel)):
         raise TypeError(
             "`model` must be an encoder, or a model of tfeff around one. "
-            f"Received: model={model!r}"
+            f"Received: model={model!r:.80}"
         )
     return [part for part in sublayers(model) if isinstance(part, Encoder)]
 

@@ -84,10 +84,12 @@ def head_importance(model: keras.Model, batches: tf.data.Dataset) -> HeadImporta
     check_tensorflow("`head_importance`")
     encoder = getattr(model, "encoder", None)
     if encoder is None:
-        raise TypeError(f"`model` must have an `encoder`. Received: model={model!r}")
+        raise TypeError(
+            f"`model` must have an `encoder`. Received: model={model!r:.80}"
+        )
     if not isinstance(batches, tf.data.Dataset):
         raise TypeError(
-            f"`batches` must be a `tf.data.Dataset`. Received: batches={batches!r}"
+            f"`batches` must be a `tf.data.Dataset`. Received: batches={batches!r:.80}"
         )
     if not getattr(model, "compiled", False):
         raise ValueError("`model` must be compiled. Received: one that is not")

@@ -28,7 +28,7 @@ def check_integer(
     if maximum is not None:
         kind += f" and at most {maximum}"
     if not is_integer(value):
-        raise TypeError(f"`{name}` must be {kind}. Received: {name}={value!r}")
+        raise TypeError(f"`{name}` must be {kind}. Received: {name}={value!r:.80}")
     if value < minimum or (maximum is not None and value > maximum):
         raise ValueError(f"`{name}` must be {kind}. Received: {name}={value!r}")
     return int(value)
@@ -37,7 +37,9 @@ def check_integer(
 def check_bool(name: str, value: Any) -> bool:
     """Returns `value` if it is a bool of Python or NumPy, else raises."""
     if type(value).__name__ not in ("bool", "bool_"):
-        raise TypeError(f"`{name}` must be True or False. Received: {name}={value!r}")
+        raise TypeError(
+            f"`{name}` must be True or False. Received: {name}={value!r:.80}"
+        )
     return bool(value)
 
 
@@ -64,7 +66,7 @@ def check_rate(name: str, value: Any) -> float:
     """Returns `value` if it is a probability below 1, else raises."""
     if not is_number(value) or not 0 <= value < 1:
         raise ValueError(
-            f"`{name}` must be a number in [0, 1). Received: {name}={value!r}"
+            f"`{name}` must be a number in [0, 1). Received: {name}={value!r:.80}"
         )
     return float(value)
 
@@ -73,7 +75,7 @@ def check_positive(name: str, value: Any) -> float:
     """Returns `value` if it is a finite number above 0, else raises."""
     if not is_number(value) or not 0 < value < float("inf"):
         raise ValueError(
-            f"`{name}` must be a positive number. Received: {name}={value!r}"
+            f"`{name}` must be a positive number. Received: {name}={value!r:.80}"
         )
     return float(value)
 
@@ -82,7 +84,7 @@ def check_weight(name: str, value: Any) -> float:
     """Returns `value` if it is a finite number of at least 0, else raises."""
     if not is_number(value):
         raise TypeError(
-            f"`{name}` must have numbers of at least 0. Received: {name}={value!r}"
+            f"`{name}` must have numbers of at least 0. Received: {name}={value!r:.80}"
         )
     if not 0 <= value < float("inf"):
         raise ValueError(
@@ -95,7 +97,8 @@ def check_fraction(name: str, value: Any) -> float:
     """Returns `value` if it is a number between 0 and 1, both excluded, else raises."""
     if not is_number(value) or not 0 < value < 1:
         raise ValueError(
-            f"`{name}` must be between 0 and 1, exclusive. Received: {name}={value!r}"
+            f"`{name}` must be between 0 and 1, exclusive. Received: "
+            f"{name}={value!r:.80}"
         )
     return float(value)
 
@@ -138,7 +141,7 @@ def check_choice(
     if not isinstance(value, str) or value not in choices:
         raise ValueError(
             f"`{name}` must be one of {choices}. "
-            f"Received: {name}={value!r}.{near_miss(value, choices)}{advice}"
+            f"Received: {name}={value!r:.80}.{near_miss(value, choices)}{advice}"
         )
     return value
 
@@ -180,7 +183,7 @@ def check_mapping(name: str, value: Any, what: str) -> Mapping:
     """Returns `value` if it is a mapping, else raises."""
     if not isinstance(value, Mapping):
         raise TypeError(
-            f"`{name}` must be a mapping of {what}. Received: {name}={value!r}"
+            f"`{name}` must be a mapping of {what}. Received: {name}={value!r:.80}"
         )
     return value
 
@@ -223,7 +226,7 @@ def check_path(name: str, value: Any) -> str:
     (`tfeff.storage.arguments`).
     """
     if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
-        raise TypeError(f"`{name}` must be a path. Received: {name}={value!r}")
+        raise TypeError(f"`{name}` must be a path. Received: {name}={value!r:.80}")
     path = os.fspath(value)
     if "\0" in os.fsdecode(path):
         raise ValueError(

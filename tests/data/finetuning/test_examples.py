@@ -201,3 +201,41 @@ def test_an_answer_is_no_sequence_of_letters():
     """Its letters would be the right answers: the score would be 0."""
     questions = [Question(**QUESTION | {"answers": ["cat"]})]
     assert squad_v1_metrics(questions, {"a": "cat"})["f1"] == 100
+
+
+@pytest.mark.parametrize(
+    ("labels", "end"),
+    [
+        ([1.0, float("nan"), 0.0], "float64, with nan at 1"),
+        (np.array([1, None, 0], object), "object, with None at 1"),
+        ([0.0, 1.0, 0.5], "float64, with 0.5 at 2"),
+        ([0.0, 1.0, 1.0], "float64"),
+    ],
+    ids=str,
+)
+def test_the_first_label_that_is_no_integer_is_named(labels, end):
+    with pytest.raises(TypeError) as raised:
+        TextExamples(("a", "b", "c"), None, labels, ("no", "yes"))
+    assert str(raised.value) == (
+        f"`labels` must be integers. Received: labels of dtype {end}"
+    )
+
+
+def test_what_a_notebook_shows():
+    texts = TextExamples(["the cat " * 99] * 3000, labels=[0.5] * 3000)
+    shown = repr(texts)
+    assert shown.startswith("<TextExamples of 3,000: first=('the cat the")
+    assert ", labels=array([0.5, " in shown and "ids=(0, 1, 2, ...)" in shown
+    assert "second" not in shown and len(shown) < 300
+    assert repr(TextExamples(["a"])) == "<TextExamples of 1: first=('a',), ids=(0,)>"
+    words = TokenExamples([["a"] * 999] * 99, None, ("O", "B-X"), ["0"] * 99)
+    assert repr(words) == (
+        "<TokenExamples of 99: words=(('a', 'a', 'a', ...), ('a', 'a', 'a', ...), "
+        "('a', 'a', 'a', ...), ...), label_names=('O', 'B-X'), "
+        "ids=('0', '0', '0', ...)>"
+    )
+    questions = SpanExamples([Question("a", "what " * 99, "the cat " * 99)] * 400)
+    assert len(repr(questions)) < 300 and " of 400: " in repr(questions)
+    assert len(repr(SentenceExamples([("the cat " * 99, "b")] * 99))) < 300
+    choices = ChoiceExamples(**CHOICES)
+    assert repr(choices).startswith("<ChoiceExamples of 1: passages=('p',), ")

@@ -7,7 +7,13 @@ import pytest
 
 from tests.reference.text_rows import padded, row
 from tests.subjects.corpus import token_lists
-from tfeff.data import ChoiceExamples, Question, TextExamples, text_features
+from tfeff.data import (
+    ChoiceExamples,
+    Question,
+    TextExamples,
+    make_span_features,
+    text_features,
+)
 
 CLS, SEP, PAD = 2, 3, 0
 
@@ -186,3 +192,12 @@ def test_columns_that_do_not_fit(documents):
         )
     with pytest.raises(ValueError, match=r"`spans` must be within the 5 characters"):
         Question("q", "who?", "a wall"[:5], ("x",), ((5, 6),))
+
+
+def test_what_a_notebook_shows(documents, tokenizer):
+    features = text_features(texts(documents), tokenizer, 17)
+    assert repr(features) == "<TextFeatures of 40 rows: sequence_length=17>"
+    question = Question("a", "what", "the small cat")
+    windows = make_span_features([question], tokenizer, 16)
+    shown = "<SpanFeatures of 1 windows: 1 questions, sequence_length=16>"
+    assert repr(windows) == shown

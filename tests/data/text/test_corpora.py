@@ -3,6 +3,7 @@
 import builtins
 import errno
 import gzip
+import os
 import sys
 import types
 
@@ -308,3 +309,19 @@ def test_files_of_relative_paths_stay_what_they_are(tmp_path, monkeypatch):
     assert list(documents) == ["text"]
     with pytest.raises(ValueError, match="^The file b.txt must be UTF-8"):
         list(damaged)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no such files.")
+def test_a_pipe_is_told(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="pipe', which is a pipe or a device: texts"):
+        text_files(tmp_path / "pipe")
+
+
+def test_a_corpus_shows_its_files(tmp_path):
+    for name in "abcd":
+        write(tmp_path / f"{name}.txt", name)
+    shown = repr(text_files(tmp_path / "*.txt"))
+    assert shown.startswith("<Corpus of 4 parts: '") and shown.endswith(", …>")
+    assert "a.txt', " in shown and "d.txt" not in shown
+    assert repr(text_files(tmp_path / "a.txt")).endswith("a.txt'>")

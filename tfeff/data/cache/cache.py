@@ -141,7 +141,7 @@ class Cache:
         if isinstance(examples, type) or not isinstance(examples, Examples):
             raise TypeError(
                 "`examples` must be settings such as `MaskedTokens()`, with a method "
-                f"`mapping` and `needs_others`. Received: examples={examples!r}"
+                f"`mapping` and `needs_others`. Received: examples={examples!r:.80}"
             )
         batch_size = check_integer("batch_size", batch_size, 1)
         seed = check_seed(seed)

@@ -1,6 +1,7 @@
 """Examples of tasks, as readers return them, and answers to them."""
 
 import dataclasses
+import reprlib
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
@@ -22,10 +23,24 @@ from tfeff.utils.checks import (
 )
 
 _S = TypeVar("_S", bound="_Sampled")
+_SHORT = reprlib.Repr()
+_SHORT.maxtuple, _SHORT.maxstring, _SHORT.maxother = 3, 40, 60
 
 
 class _Sampled:
     """Examples of which samples can be drawn: the base of dataclasses of columns."""
+
+    def __repr__(self) -> str:
+        values = {
+            field: getattr(self, field.name) for field in dataclasses.fields(self)
+        }
+        columns = (
+            f"{field.name}={_SHORT.repr(value)}"
+            for field, value in values.items()
+            if value is not None and value is not field.default and len(value)
+        )
+        count = len(self)  # type: ignore[arg-type]
+        return f"<{type(self).__name__} of {count:,}: {', '.join(columns)}>"
 
     def sample(self: _S, count: int, seed: int = 0) -> _S:
         """So many of the examples, drawn at random, in their order.
@@ -41,7 +56,7 @@ class _Sampled:
         return chosen(self, rows)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class TextExamples(_Sampled):
     """Texts, or pairs of texts, to classify or to rate.
 
@@ -101,7 +116,7 @@ class TextExamples(_Sampled):
         return len(self.first)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class ChoiceExamples(_Sampled):
     """Questions about passages, each with options of which one is right.
 
@@ -171,7 +186,7 @@ class ChoiceExamples(_Sampled):
         return len(self.questions)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class TokenExamples(_Sampled):
     """Sentences of words, each word with a label.
 
@@ -235,7 +250,7 @@ class TokenExamples(_Sampled):
         return len(self.words)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class SentenceExamples(_Sampled):
     """Texts to learn embeddings from, by contrast.
 
@@ -324,7 +339,7 @@ class Question:
                 )
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class SpanExamples(_Sampled):
     """Questions that spans of passages answer, as made by `tfeff.datasets`.
 

@@ -37,6 +37,10 @@ class FeatureRows:
     def __len__(self) -> int:
         return self._count
 
+    def __repr__(self) -> str:
+        of = f"{len(self):,} rows: sequence_length={self.sequence_length}"
+        return f"<{type(self).__name__} of {of}>"
+
     @property
     def token_ids(self) -> np.ndarray:
         """The token ids of all rows, one row after the other, without padding.

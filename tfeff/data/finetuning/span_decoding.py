@@ -120,7 +120,7 @@ def check_features(features: SpanFeatures) -> None:
     if not isinstance(features, SpanFeatures):
         raise TypeError(
             "`features` must be from `tfeff.data.make_span_features`. "
-            f"Received: features={features!r}"
+            f"Received: features={features!r:.80}"
         )
 
 

@@ -24,7 +24,7 @@ from tfeff.utils.checks import check_integer
 _WINDOWS_AT_ONCE = 4096  # They bound the memory beside the result.
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class SpanFeatures:
     """Windows `[CLS] question [SEP] part of the passage [SEP]`, padded at the end.
 
@@ -58,6 +58,12 @@ class SpanFeatures:
 
     def __len__(self) -> int:
         return len(self.token_ids)
+
+    def __repr__(self) -> str:
+        return (
+            f"<SpanFeatures of {len(self):,} windows: {len(self.questions):,} "
+            f"questions, sequence_length={self.token_ids.shape[1]}>"
+        )
 
     @property
     def inputs(self) -> dict[str, np.ndarray]:

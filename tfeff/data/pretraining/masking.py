@@ -32,7 +32,9 @@ def check_masking(
     check_choice("masking", masking, MASKINGS)
     for name, share in [("mask_share", mask_share), ("random_share", random_share)]:
         if not is_number(share):
-            raise TypeError(f"`{name}` must be a number. Received: {name}={share!r}")
+            raise TypeError(
+                f"`{name}` must be a number. Received: {name}={share!r:.80}"
+            )
         if not 0 <= share <= 1:
             raise ValueError(
                 f"`{name}` must be from 0 to 1. Received: {name}={share!r}"
@@ -147,7 +149,7 @@ def mask_tokens(
     if num_drawable < 1:
         raise ValueError(
             "`special_token_ids` must leave tokens to predict. Received: "
-            f"{special_token_ids=} with {vocabulary_size=}"
+            f"{special_token_ids=!r:.80} with {vocabulary_size=}"
         )
     if masking != "token" and np.shape(word_starts) != (vocabulary_size,):
         raise ValueError(

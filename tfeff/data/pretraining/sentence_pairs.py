@@ -75,7 +75,7 @@ class SentencePairs(Examples):
         if not isinstance(self.masked, MaskedTokens | None):
             raise TypeError(
                 "`masked` must be `MaskedTokens` or None. "
-                f"Received: masked={self.masked!r}"
+                f"Received: masked={self.masked!r:.80}"
             )
 
     @property

@@ -28,6 +28,11 @@ class Corpus:
     def __init__(self, parts: Iterable[Part]):
         self.parts = tuple(parts)
 
+    def __repr__(self) -> str:
+        names = [part.name for part in self.parts]
+        first = ", ".join(map(repr, names[:3])) + ", …" * (len(names) > 3)
+        return f"<Corpus of {len(names):,} parts: {first}>"
+
     def __iter__(self) -> Iterator[str]:
         return (document for part in self.parts for document in part.read())
 
@@ -58,7 +63,7 @@ def matching_files(patterns: str | os.PathLike | Sequence) -> list[str]:
             found.setdefault(absolute(path), path)
     paths = list(found.values())
     if not paths:
-        raise ValueError(f"`patterns` must not be empty. Received: {patterns=}")
+        raise ValueError(f"`patterns` must not be empty. Received: {patterns=!r:.80}")
     for path in paths:
         try:
             with open_stream(path) as file:
@@ -116,6 +121,8 @@ def _match(pattern: str | os.PathLike) -> list[str]:
     files = [path for path in matches(pattern) if os.path.isfile(path)]
     if not files:
         what = f"which matches none (relative to {os.getcwd()})"
+        if os.path.exists(pattern):
+            what = "which is a pipe or a device: texts are read more than once"
         if os.path.isdir(pattern):
             inside = os.path.join(glob.escape(pattern), "*")
             what = f"a folder: its files are {inside!r}"

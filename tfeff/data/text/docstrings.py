@@ -55,7 +55,7 @@ def docstrings(
     """
     if isinstance(packages, str):
         raise TypeError(
-            f"`packages` must be a list of names. Received: {packages=}. Pass "
+            f"`packages` must be a list of names. Received: {packages=!r:.80}. Pass "
             f"[{packages!r}]"
         )
     if packages is not None:
@@ -87,7 +87,7 @@ def docstrings(
     if not documents:
         raise ValueError(
             "`packages` must have documentation strings. Received: "
-            f"{packages=}, in which none was found"
+            f"{packages=!r:.80}, in which none was found"
         )
     return documents
 

@@ -64,7 +64,8 @@ def sample(
     if (beam_flags is None) != (shared_folder is None):
         raise ValueError(
             "`shared_folder` must be given if, and only if, `beam_flags` are. "
-            f"Received: shared_folder={shared_folder!r}, beam_flags={beam_flags!r}"
+            f"Received: shared_folder={shared_folder!r:.80}, "
+            f"beam_flags={beam_flags!r:.80}"
         )
     first = _First(num_bytes)
     if beam_flags is not None and shared_folder is not None:

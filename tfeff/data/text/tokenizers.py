@@ -60,7 +60,7 @@ def train_tokenizer(
     public; here, as in the `tokenizers` library, which does it, the most frequent pair
     of neighbouring pieces becomes a piece until there are enough, and BERT's clean-up
     and cuts at punctuation come first. Both leave out the rarest characters, which make
-    up 0.05 % of the text.
+    up 0.05 % of the text. Ctrl-C acts when SentencePiece, which is compiled, has ended.
 
     Args:
         documents: the corpus.

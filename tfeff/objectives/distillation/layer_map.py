@@ -34,7 +34,7 @@ def make_layer_map(
         if layers is None or len(layers) != student_layers:
             raise ValueError(
                 "`layer_map` as a list must have one entry a layer of the student. "
-                f"Received: layer_map={layer_map!r}, {sizes}"
+                f"Received: layer_map={layer_map!r:.80}, {sizes}"
             )
         return [check_integer("layer_map", n, 1, teacher_layers) for n in layers]
     if layer_map not in LAYER_MAPS:
@@ -122,7 +122,7 @@ def paired_encoders(student, teacher) -> tuple[Encoder, Encoder]:
         if not isinstance(model, keras.Model) or encoder is None:
             raise TypeError(
                 f"`{name}` must be a `tfeff.encoders.Encoder`, or a task's model with "
-                f"one as `.encoder`. Received: {name}={model!r}"
+                f"one as `.encoder`. Received: {name}={model!r:.80}"
             )
         if not getattr(model, "calls_encoder", True):
             raise TypeError(

@@ -174,7 +174,7 @@ class Distillation(DistributedModel):
             if value and not has_logits:
                 raise ValueError(
                     f"`{name}` must be False for encoders, which have no logits. "
-                    f"Received: {name}={value!r}"
+                    f"Received: {name}={value!r:.80}"
                 )
         if label and not hasattr(student, "default_loss"):
             raise ValueError(

@@ -94,12 +94,12 @@ def augment(
     if word_vectors is not None and not isinstance(word_vectors, WordVectors):
         raise TypeError(
             "`word_vectors` must be `tfeff.tasks.WordVectors`, or None. Received: "
-            f"word_vectors={word_vectors!r}"
+            f"word_vectors={word_vectors!r:.80}"
         )
     if not is_number(rate):
-        raise TypeError(f"`rate` must be a number. Received: {rate=}")
+        raise TypeError(f"`rate` must be a number. Received: {rate=!r:.80}")
     if not 0 <= rate <= 1:
-        raise ValueError(f"`rate` must be in [0, 1]. Received: {rate=}")
+        raise ValueError(f"`rate` must be in [0, 1]. Received: {rate=!r:.80}")
     copies = check_integer("copies", copies)
     candidates = check_integer("candidates", candidates)
     seed = check_integer("seed", seed, 0)

@@ -35,7 +35,7 @@ class MLMCandidates:
         if not isinstance(model, MaskedLM):
             raise TypeError(
                 "`masked_lm` must be a `tfeff.objectives.MaskedLM`. "
-                f"Received: masked_lm={model!r}"
+                f"Received: masked_lm={model!r:.80}"
             )
         check_vocabulary("tokenizer", tokenizer, model.encoder)
         self.tokenizer = tokenizer

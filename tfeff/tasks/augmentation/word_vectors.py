@@ -43,7 +43,7 @@ class WordVectors:
                 self.vectors = np.asarray(vectors, np.float32)
         except (TypeError, ValueError) as error:
             raise TypeError(
-                f"`vectors` must be an array of numbers. Received: {vectors=}"
+                f"`vectors` must be an array of numbers. Received: {vectors=!r:.80}"
             ) from error
         self._row = {word: index for index, word in enumerate(self.words)}
         if self.vectors.ndim != 2 or len(self.vectors) != len(self.words):
