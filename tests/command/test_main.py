@@ -319,6 +319,7 @@ def test_a_job_is_done_where_nobody_reads_its_lines(tmp_path):
     assert (tmp_path / "one" / "model.weights.h5").exists()
     result = subprocess.run(
         [*command, str(tmp_path / "two")],
+        env={**os.environ, "PYTHONUNBUFFERED": ""},
         stdout=unreadable("full disk"),
         stderr=subprocess.PIPE,
         text=True,

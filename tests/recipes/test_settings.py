@@ -47,6 +47,7 @@ def test_values_have_the_types_of_their_fields():
         (TypeError, "`sizes` must be a list of `int`. .*'3'", {"sizes": "3"}),
         (TypeError, "`sizes` must be an integer .*sizes=True", {"sizes": True}),
         (TypeError, "`sizes` must be an integer .*sizes=3.5", {"sizes": 3.5}),
+        (TypeError, "`sizes` must be an integer", {"sizes": np.ones((1, 2), int)}),
         (ValueError, "`sizes` must be an integer of at least 1", {"sizes": [4, 0]}),
         (TypeError, "`names` must be a list of `str`.*names=b'ab'", {"names": b"ab"}),
         (TypeError, "`names` must be a string .* not empty.*names=''", {"names": ""}),
@@ -69,6 +70,10 @@ def test_wrong_values_are_named(error, message, arguments):
 def test_a_number_and_a_string_stand_for_a_tuple_of_one():
     assert Example(folder="x", sizes=3) == Example(folder="x", sizes=(3,))
     assert Example.upgraded({"sizes": 3})["sizes"] == [3]
+    for sizes in (np.array([3, 4]), np.array(3), range(3, 5)):
+        expected = (3, 4)[: np.size(sizes)]
+        found = Example(folder="x", sizes=sizes).sizes
+        assert found == expected and all(type(size) is int for size in found)
     for names in ("ab", Path("ab")):
         assert Example(folder="x", names=names) == Example(folder="x", names=("ab",))
     assert PretrainSettings(run_dir="x", corpus="a/*.txt").corpus == ("a/*.txt",)

@@ -107,7 +107,7 @@ def test_steps_to_keep_stay_after_kills(whole_run, tmp_path):
         assert not found.compiled
         for one, two in zip(expected.get_weights(), found.get_weights(), strict=True):
             np.testing.assert_array_equal(two, one)
-    message = "step=10, while .*run has those of steps 5, 15, 20$"
+    message = "step 10 of .*run, which has those of steps 5, 15, 20$"
     with pytest.raises(ValueError, match=message):
         run_checkpoint(run.directory, 10)
 

@@ -31,15 +31,15 @@ class _Sampled:
     """Examples of which samples can be drawn: the base of dataclasses of columns."""
 
     def __repr__(self) -> str:
-        values = {
-            field: getattr(self, field.name) for field in dataclasses.fields(self)
-        }
+        examples: Any = self  # A dataclass.
         columns = (
             f"{field.name}={_SHORT.repr(value)}"
-            for field, value in values.items()
-            if value is not None and value is not field.default and len(value)
+            for field in dataclasses.fields(examples)
+            if (value := getattr(self, field.name)) is not None
+            and value is not field.default
+            and len(value)
         )
-        count = len(self)  # type: ignore[arg-type]
+        count = len(examples)
         return f"<{type(self).__name__} of {count:,}: {', '.join(columns)}>"
 
     def sample(self: _S, count: int, seed: int = 0) -> _S:
