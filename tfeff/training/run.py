@@ -401,8 +401,8 @@ class RunDirectory:
 
         The position in the data is kept: a run that was killed and started again has
         the metrics of one that was not. A kill loses the epoch at hand, and the one
-        before it if its checkpoint was still being written. Ctrl-C and SIGTERM lose
-        none: they wait for the end of the step, or of the validation, and for its
+        before it if its checkpoint was still being written. Ctrl-C, SIGTERM and SIGHUP
+        lose none: they wait for the end of the step, or of the validation, and for its
         checkpoint, then do what they would have done at once. A second one does not
         wait. A signal to one of several workers ends all of them after the same step.
 
