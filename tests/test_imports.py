@@ -172,4 +172,5 @@ def test_unknown_attribute():
     with pytest.raises(AttributeError, match="tfeff attribute nonsense"):
         _ = tfeff.nonsense
     assert {"layers", "training", "__version__"} <= set(dir(tfeff))
+    assert not {"lazy_loader", "utils"} & set(dir(tfeff))
     assert {"Encoder", "build", "presets"} <= set(dir(tfeff.encoders))

@@ -22,7 +22,7 @@ __all__ += ["__version__"]
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*__all__, *(name for name in globals() if name[:2] == "__")})
 
 
 _registration.register()

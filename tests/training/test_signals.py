@@ -77,16 +77,17 @@ def test_a_second_signal_ends_at_once(tmp_path):
     assert os.listdir(tmp_path / "run" / "checkpoints") == ["step-00000006.keras"]
 
 
-def test_a_signal_does_what_it_would_have_done(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_does_what_it_would_have_done(number, tmp_path):
     received = []
-    previous = signal.signal(signal.SIGTERM, lambda number, _: received.append(number))
+    previous = signal.signal(number, lambda number, _: received.append(number))
     try:
         with pytest.raises(KeyboardInterrupt):  # The model is not trained.
-            train(tmp_path / "run", Raises(signal.SIGTERM, step=3))
-        assert received == [signal.SIGTERM]
-        assert signal.getsignal(signal.SIGTERM) is not previous
+            train(tmp_path / "run", Raises(number, step=3))
+        assert received == [number]
+        assert signal.getsignal(number) is not previous
     finally:
-        signal.signal(signal.SIGTERM, previous)
+        signal.signal(number, previous)
     assert os.listdir(tmp_path / "run" / "checkpoints") == ["step-00000003.keras"]
 
 
