@@ -9,6 +9,7 @@ import tfeff
 from tests.subjects.serving import serve
 from tfeff.command import main
 from tfeff.recipes import FinetuneSettings, ReportSettings, finetune, report
+from tfeff.recipes.data_record import examples_digest
 
 NAMES = ("Ada", "Bob", "Eve", "Zoe")
 SENTENCES = [
@@ -107,6 +108,7 @@ def test_from_the_files_to_entities(data, pretrained, tmp_path, capsys):
     assert kept == {
         **scores,
         "baseline": {"name": baseline["name"], "metrics": expected},
+        "examples": examples_digest(dev),
     }
     texts = ["  ".join(sentence) for sentence in dev.words]
     tags = serve(run_dir / "export" / "1", "tag", texts)

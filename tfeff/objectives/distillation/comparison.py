@@ -183,7 +183,7 @@ class Comparison(keras.layers.Layer):
         if len(recording.hidden_states) != encoder.num_layers + 1:
             raise TypeError(
                 f"`{role}` must call its encoder once, for its layers to be compared. "
-                f"Received: {role}={model!r}"
+                f"Received: {role}={model!r:.80}"
             )
         return recording, output
 

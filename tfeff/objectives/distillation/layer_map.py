@@ -40,7 +40,7 @@ def make_layer_map(
     if layer_map not in LAYER_MAPS:
         raise ValueError(
             f"`layer_map` must be a list or one of {list(LAYER_MAPS)}. "
-            f"Received: layer_map={layer_map!r}"
+            f"Received: layer_map={layer_map!r:.80}"
         )
     if layer_map == "uniform" and teacher_layers % student_layers:
         raise ValueError(
@@ -128,10 +128,10 @@ def paired_encoders(student, teacher) -> tuple[Encoder, Encoder]:
             raise TypeError(
                 f"`{name}` must call its encoder, whose layers are compared. A "
                 f"{type(model).__name__} runs its blocks on two streams. "
-                f"Received: {name}={model!r}"
+                f"Received: {name}={model!r:.80}"
             )
         encoders.append(encoder)
-    received = f"Received: student={student!r}, teacher={teacher!r}"
+    received = f"Received: student={student!r:.80}, teacher={teacher!r:.80}"
     if isinstance(student, Encoder) != isinstance(teacher, Encoder):
         raise TypeError(
             "`student` and `teacher` must both be encoders or both tasks' models. "
@@ -155,7 +155,7 @@ def check_tokenizers(tokenizers) -> None:
     if not isinstance(tokenizers, Sequence) or len(tokenizers) != 2:
         raise TypeError(
             "`tokenizers` must be those of student and teacher. "
-            f"Received: tokenizers={tokenizers!r}"
+            f"Received: tokenizers={tokenizers!r:.80}"
         )
     with named_as(tokenizer="tokenizers"):
         for tokenizer in tokenizers:

@@ -25,7 +25,7 @@ def check_loss_weights(
     if not any(weights.values()):
         raise ValueError(
             "`loss_weights` must have a weight above 0. "
-            f"Received: loss_weights={loss_weights!r}"
+            f"Received: loss_weights={loss_weights!r:.80}"
         )
     return weights
 
@@ -42,7 +42,7 @@ def check_layer_weights(
     """
     if layer_weights is None:
         return [1.0] * (num_layers + 2)
-    received = f"Received: layer_weights={layer_weights!r}, {num_layers} layers"
+    received = f"Received: layer_weights={layer_weights!r:.80}, {num_layers} layers"
     if isinstance(layer_weights, str) or not isinstance(layer_weights, Sequence):
         raise TypeError(f"`layer_weights` must be a list of numbers. {received}")
     if len(layer_weights) != num_layers + 2:

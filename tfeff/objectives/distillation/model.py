@@ -179,7 +179,7 @@ class Distillation(DistributedModel):
         if label and not hasattr(student, "default_loss"):
             raise ValueError(
                 "`label` must be False for a student that has no `default_loss`. "
-                f"Received: label={label!r}, student={student!r}"
+                f"Received: label={label!r:.80}, student={student!r:.80}"
             )
         if attention is not None:
             check_choice("attention", attention, (SCORES, PROBABILITIES))
@@ -272,7 +272,7 @@ class Distillation(DistributedModel):
             if kwargs.get(name) is not None:
                 raise ValueError(
                     f"`{name}` must not be given: the arguments of Distillation "
-                    f"determine it. Received: {name}={kwargs[name]!r}"
+                    f"determine it. Received: {name}={kwargs[name]!r:.80}"
                 )
         if optimizer == "auto":
             optimizer = adamw(1e-4, warmup_steps=10_000, total_steps=1_000_000)

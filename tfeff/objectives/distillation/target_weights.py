@@ -61,7 +61,7 @@ def check_outputs(student: keras.Model) -> None:
         raise TypeError(
             "`student` must have logits [B, C], ratings [B], a dict of logits [B, T], "
             "or logits [B, M, V] at `mask_positions`, unless `prediction` and `label` "
-            f"are False. Received: student={student!r}"
+            f"are False. Received: student={student!r:.80}"
         )
 
 
