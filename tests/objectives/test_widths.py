@@ -122,22 +122,6 @@ def test_distillation():
         assert both[name] == pytest.approx(total / (ones[""] + twos[""]), rel=1e-5)
 
 
-@pytest.mark.slow
-def test_metrics_of_earlier_files_count_so_too(tmp_path):
-    """Those of Keras were saved, which weigh a batch by the mean weight of its rows."""
-    model = spread(TASKS["tokens"](make_encoder()))
-    model.compile(
-        weighted_metrics=[
-            keras.metrics.SparseCategoricalCrossentropy(
-                from_logits=True, name="mean_loss"
-            ),
-            keras.metrics.SparseCategoricalAccuracy(name="accuracy"),
-        ]
-    )
-    model.save(tmp_path / "model.keras")
-    check(keras.models.load_model(tmp_path / "model.keras"), "tokens")
-
-
 def test_metrics_of_a_user_stay_as_they_are(tmp_path):
     model = tfeff.tasks.TokenClassifier(make_encoder(), 3)
     model.compile(metrics=[keras.metrics.SparseCategoricalAccuracy(name="mine")])
