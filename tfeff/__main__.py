@@ -6,6 +6,7 @@ import sys
 
 from tfeff.command.main import main as run_command
 from tfeff.utils.interruption import end_with_a_line
+from tfeff.utils.job_output import drop_unwritten
 from tfeff.utils.native_messages import set_log_level
 
 
@@ -26,10 +27,10 @@ def main() -> int:
     try:
         sys.stdout.flush()
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_unwritten(sys.stdout)
         if not isinstance(error, BrokenPipeError):
             print(f"error: {error}, while writing the output", file=sys.stderr)
-            return 1
+        return 1
     return status
 
 

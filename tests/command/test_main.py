@@ -143,16 +143,19 @@ def test_a_terminal_without_a_character_shows_another_one():
 @pytest.mark.quick("--help", "pretrain --help")
 @pytest.mark.parametrize("command", ["--help", "pretrain --help", "presets"])
 def test_a_reader_that_ends_early_gets_no_trace(command):
-    read, write = os.pipe()
-    os.close(read)
-    process = subprocess.run(
-        [sys.executable, "-m", "tfeff", *command.split()],
-        stdout=write,
-        stderr=subprocess.PIPE,
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
-    )
-    os.close(write)
-    assert b"Traceback" not in process.stderr and process.returncode == 1
+    for unbuffered in ("", "1"):
+        with unreadable("pipe without a reader") as output:
+            process = subprocess.run(
+                [sys.executable, "-m", "tfeff", *command.split()],
+                stdout=output,
+                stderr=subprocess.PIPE,
+                env={
+                    **os.environ,
+                    "TF_CPP_MIN_LOG_LEVEL": "3",
+                    "PYTHONUNBUFFERED": unbuffered,
+                },
+            )
+        assert b"Traceback" not in process.stderr and process.returncode == 1
 
 
 def test_an_error_of_input_takes_one_line(capsys, tmp_path):
@@ -309,26 +312,27 @@ def test_a_full_disk_behind_the_output_takes_a_line():
 def test_a_job_is_done_where_nobody_reads_its_lines(tmp_path):
     source = Path(tests.__file__).parent / "convert" / "goldens" / "bert"
     command = [sys.executable, "-m", "tfeff", "convert", str(source)]
-    result = subprocess.run(
-        [*command, str(tmp_path / "one")],
-        stdout=unreadable("pipe without a reader"),
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert (result.returncode, result.stderr) == (0, "")
-    assert (tmp_path / "one" / "model.weights.h5").exists()
-    result = subprocess.run(
-        [*command, str(tmp_path / "two")],
-        env={**os.environ, "PYTHONUNBUFFERED": ""},
-        stdout=unreadable("full disk"),
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+
+    def run(kind, name, unbuffered=""):
+        with unreadable(kind) as stream:
+            result = subprocess.run(
+                [*command, str(tmp_path / name)],
+                env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+                stdout=stream,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        assert (tmp_path / name / "model.weights.h5").exists()
+        return result
+
+    for unbuffered in ("", "1"):
+        result = run("pipe without a reader", f"one{unbuffered}", unbuffered)
+        assert (result.returncode, result.stderr) == (0, "")
+    result = run("full disk", "two")
     # The log is lost, and that is told.
     assert result.returncode == 1
     (line,) = result.stderr.splitlines()
     assert line.endswith("No space left on device, while writing the output")
-    assert (tmp_path / "two" / "model.weights.h5").exists()
 
 
 def test_an_error_of_the_system_about_a_file_takes_one_line(monkeypatch, capsys):

@@ -1,7 +1,6 @@
 """Run directories at URLs: one process at a time, published, gone on with elsewhere."""
 
 import atexit
-import contextlib
 import json
 import os
 import pathlib
@@ -490,8 +489,8 @@ def test_a_standard_error_that_nobody_reads_ends_no_thread(kind, store, monkeypa
         while not condition() and all(thread.is_alive() for thread in threads):
             time.sleep(0.02)
 
-    said, stream = [], unreadable(kind)
-    with tfeff.training.RunDirectory(URL, {"a": 1}) as run:
+    said = []
+    with unreadable(kind) as stream, tfeff.training.RunDirectory(URL, {"a": 1}) as run:
         remote, held = run._remote, run._remote._lease
         threads = remote._thread, held._thread
         with monkeypatch.context() as patch:
@@ -504,8 +503,6 @@ def test_a_standard_error_that_nobody_reads_ends_no_thread(kind, store, monkeypa
         waits_for(lambda: not held._is_old(), *threads)
         waits_for(lambda: "note.txt" in _published(remote), *threads)
         assert all(thread.is_alive() for thread in threads)
-    with contextlib.suppress(OSError):
-        stream.close()
 
 
 def test_a_lease_that_cannot_be_seen_ends_no_training(monkeypatch):

@@ -1,6 +1,5 @@
 """The line that tells how a training is doing: its speed and the time left."""
 
-import contextlib
 import math
 import re
 import time
@@ -107,20 +106,18 @@ def test_what_nobody_can_read_ends_nothing(
     if is_terminal:
         monkeypatch.setenv("FORCE_COLOR", "1")
         monkeypatch.setenv("TERM", "xterm")
-    stream = unreadable(kind)
-    monkeypatch.setattr("sys.stderr", stream)
-    progress = TrainingProgress(20, steps_per_epoch=4, tokens_per_step=40)
-    progress.on_train_begin()
-    run_epoch(progress, clock, 0, seconds=2.0)
-    run_epoch(progress, clock, 1, seconds=2.0)
-    progress.on_train_end()
-    with ProgressReport("Reading", "lines", 2, True) as report:
-        report.advance(1)
-        report.advance(1)
-    print("standard output is still there")
-    assert "still there" in capsys.readouterr().out
-    with contextlib.suppress(OSError):
-        stream.close()
+    with unreadable(kind) as stream:
+        monkeypatch.setattr("sys.stderr", stream)
+        progress = TrainingProgress(20, steps_per_epoch=4, tokens_per_step=40)
+        progress.on_train_begin()
+        run_epoch(progress, clock, 0, seconds=2.0)
+        run_epoch(progress, clock, 1, seconds=2.0)
+        progress.on_train_end()
+        with ProgressReport("Reading", "lines", 2, True) as report:
+            report.advance(1)
+            report.advance(1)
+        print("standard output is still there")
+        assert "still there" in capsys.readouterr().out
 
 
 def test_lines_do_not_wrap(clock, capsys, monkeypatch):

@@ -1,6 +1,5 @@
 """Lines of a job: they come at once, and end nothing where nobody can read them."""
 
-import contextlib
 import os
 import sys
 
@@ -12,22 +11,19 @@ from tfeff.utils.job_output import job_output, say
 
 @pytest.mark.parametrize("kind", UNREADABLE)
 def test_lines_that_nobody_can_read_end_nothing(kind, monkeypatch):
-    output, errors = unreadable(kind), unreadable(kind)
-    monkeypatch.setattr("sys.stdout", output)
-    monkeypatch.setattr("sys.stderr", errors)
-    with job_output():
-        for _ in range(3):
-            print("line" * 9000)
-        say("said")
-        sys.stdout.flush()
-    with pytest.raises(ZeroDivisionError), job_output():
-        raise ZeroDivisionError
-    assert sys.stdout is output
-    with pytest.raises(OSError):
-        print("line", flush=True)
-    for stream in (output, errors):
-        with contextlib.suppress(OSError):
-            stream.close()
+    with unreadable(kind) as output, unreadable(kind) as errors:
+        monkeypatch.setattr("sys.stdout", output)
+        monkeypatch.setattr("sys.stderr", errors)
+        with job_output():
+            for _ in range(3):
+                print("line" * 9000)
+            say("said")
+            sys.stdout.flush()
+        with pytest.raises(ZeroDivisionError), job_output():
+            raise ZeroDivisionError
+        assert sys.stdout is output
+        with pytest.raises(OSError):
+            print("line", flush=True)
 
 
 def test_lines_come_at_once_and_have_what_their_file_can_say(tmp_path, monkeypatch):

@@ -6,6 +6,7 @@ ended, or because the disk of its log is full.
 
 import contextlib
 import io
+import os
 import sys
 from collections.abc import Callable, Iterator
 from typing import IO
@@ -61,7 +62,22 @@ def job_output() -> Iterator[None]:
         with contextlib.redirect_stdout(Lossy(lambda: output)):
             yield
     finally:
+        if output is sys.__stdout__ and not output.closed:
+            # The last flush of the process must not make a failure of a job.
+            try:
+                sys.stdout.flush()
+            except BrokenPipeError:
+                drop_unwritten(sys.stdout)
+            except OSError:
+                pass
         _reconfigure(output, **before)
+
+
+def drop_unwritten(output: IO[str]) -> None:
+    """Drops what a file could not write, and what is written to it later."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, output.fileno())
+    os.close(nowhere)
 
 
 def _reconfigure(output, **settings):
