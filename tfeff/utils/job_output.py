@@ -62,12 +62,13 @@ def job_output() -> Iterator[None]:
         with contextlib.redirect_stdout(Lossy(lambda: output)):
             yield
     finally:
-        if output is sys.__stdout__ and not output.closed:
+        is_of_process = output is sys.__stdout__
+        if is_of_process and not output.closed:
             # The last flush of the process must not make a failure of a job.
             try:
-                sys.stdout.flush()
+                output.flush()
             except BrokenPipeError:
-                drop_unwritten(sys.stdout)
+                drop_unwritten(output)
             except OSError:
                 pass
         _reconfigure(output, **before)
