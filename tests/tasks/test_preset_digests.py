@@ -320,3 +320,22 @@ def test_a_converted_checkpoint_has_digests(tmp_path):
         ValueError, match="differ from SHA256SUMS: assets/tokenizer/vocabulary.spm"
     ):
         load_pretrained(tmp_path / "preset")
+
+
+def test_messages_name_the_version_that_saved_a_preset(copy, monkeypatch):
+    """What a later version adds to a configuration is no damage."""
+    metadata = json.loads((copy / "metadata.json").read_text())
+    assert metadata["tfeff_version"] == tfeff.__version__
+    monkeypatch.setattr(tfeff, "__version__", "9.1")
+    newer = tiny()
+    newer.save_to_preset(copy)
+    monkeypatch.undo()
+    config = json.loads((copy / "config.json").read_text())
+    config["config"]["ability_of_9"] = 1
+    (copy / "config.json").write_text(json.dumps(config))
+    (copy / FILE_NAME).unlink()
+    expected = rf"newer version .*\(tfeff 9.1 saved it, this is {tfeff.__version__}\)"
+    with pytest.warns(UserWarning), pytest.raises(ValueError, match=expected):
+        Encoder.from_preset(copy)
+    with pytest.warns(UserWarning), pytest.raises(ValueError, match=expected):
+        load_pretrained(copy)

@@ -15,6 +15,7 @@ from tfeff.encoders.layer_states import layer_states, make_with_states
 from tfeff.encoders.preset_files import (
     TASK_FILES,
     add_digests,
+    add_version,
     check_beside,
     check_no_heads,
 )
@@ -60,6 +61,7 @@ class _EncoderTask(StaysFrozen, ChecksBeforeSaving):
         check_keeps_quantization(self)
         check_no_heads(preset_dir)
         super().save_to_preset(preset_dir, *args, **kwargs)
+        add_version(preset_dir)
         # KerasHub's own tokenizers and the task's files have no digests yet.
         add_digests(preset_dir, lambda name: True)
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 
 import keras
 
+import tfeff
 from tfeff.encoders.presets import presets
 from tfeff.storage.arguments import READ_MODEL, WRITE, paths
 from tfeff.utils.digests import (
@@ -26,6 +27,7 @@ from tfeff.utils.files import DAMAGE, is_unreadable, write_text
 
 HEAD = "_head.npz"  # The end of the name of a head's file.
 CONFIGS = ("config.json", "metadata.json")
+_VERSION = "tfeff_version"  # In `metadata.json`, beside those of Keras and KerasHub.
 # What a preset holds of KerasHub's task beside its backbone and its tokenizer.
 TASK_FILES = ("task.json", "task.weights.h5", "preprocessor.json")
 
@@ -70,6 +72,25 @@ def architecture_hint(name: object) -> str:
 def add_digests(folder: str, belongs: Callable[[str], bool]) -> None:
     """Writes the digests of those files of a preset to its `SHA256SUMS`."""
     write_digests(folder, [name for name in files_below(folder) if belongs(name)])
+
+
+def add_version(folder: str) -> None:
+    """Notes this version of tfeff in a preset's `metadata.json`."""
+    path = os.path.join(folder, CONFIGS[1])
+    with open(path, encoding="utf-8") as file:
+        metadata = json.load(file)
+    metadata[_VERSION] = tfeff.__version__
+    write_text(path, json.dumps(metadata, indent=4))
+
+
+def written_by(folder: str) -> str:
+    """The part of a message that says which version of tfeff has saved a preset."""
+    try:
+        with open(os.path.join(folder, CONFIGS[1]), encoding="utf-8") as file:
+            version = json.load(file)[_VERSION]
+    except (OSError, ValueError, LookupError, TypeError):
+        return ""
+    return f" (tfeff {version} saved it, this is {tfeff.__version__})"
 
 
 def remove_other_weights(folder: str, weights_file: str) -> None:
@@ -185,6 +206,7 @@ class EncoderFiles:
         """
         check_no_heads(preset_dir)
         super().save_to_preset(preset_dir, max_shard_size=max_shard_size)
+        add_version(preset_dir)
         remove_other_weights(preset_dir, self._weights_file)
         add_digests(preset_dir, _is_encoder_file)
 
@@ -235,7 +257,8 @@ class EncoderFiles:
                 raise
             raise ValueError(
                 f"{preset} cannot be loaded, as a file is damaged, a layer of its own "
-                "fails, or a newer version of tfeff has written it: "
+                "fails, or a newer version of tfeff has written it"
+                f"{written_by(preset)}: "
                 f"{type(error).__name__}: {error}"
             ) from error
 

@@ -25,6 +25,7 @@ from tfeff.encoders.preset_files import (
     is_weights_file,
     preset_folder,
     saved_dtype,
+    written_by,
 )
 from tfeff.encoders.preset_heads import check_preset_path, save_preset
 from tfeff.encoders.quantization import check_keeps_quantization
@@ -369,5 +370,6 @@ def _damage_named(preset, kind):
             raise
         raise ValueError(
             f"`path` must hold a whole {kind}. Received: path={preset!r}, whose {kind} "
-            f"is damaged, or of a newer version of tfeff than this one: {error}"
+            "is damaged, or of a newer version of tfeff than this one"
+            f"{written_by(preset)}: {error}"
         ) from error
