@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from tfeff.convert.config import ACTIVATIONS, Config, activation_name
-from tfeff.convert.format import Format, Models, activation_of
+from tfeff.convert.format import Format, HeadWeights, Models, activation_of
 from tfeff.convert.weights import (
     Weight,
     dense,
@@ -55,7 +55,7 @@ class Bert(Format):
         ("Model", {"pooler"}),
         ("Model", set()),
     )
-    tasks = {
+    tasks: dict[str, HeadWeights] = {
         "SequenceClassification": _POOLED,
         "MultipleChoice": _POOLED,
         "TokenClassification": {"token_logits": dense_head("classifier")},

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 from tfeff.convert.config import Config
 from tfeff.convert.electra import Electra
+from tfeff.convert.format import HeadWeights
 from tfeff.convert.tf1_names import (
     TRAINING_STATE,
     heads_in_authors_format,
@@ -49,7 +50,7 @@ class ElectraTf1(Electra):
     }
     scope = "electra"
     head_activation = None
-    heads = heads_in_authors_format(Electra.heads, names_in("electra"))
+    heads: HeadWeights = heads_in_authors_format(Electra.heads, names_in("electra"))
     tasks = {}
 
     def config_of(self, tensors: dict, config: Config) -> Config:

@@ -41,7 +41,7 @@ class Format:
     head_activation: str | None = None
     heads: HeadWeights = {}
     pairs: str | None = None
-    tasks: Mapping[str, HeadWeights] = {}
+    tasks: dict[str, HeadWeights] = {}
     models: Models = ()
 
     def arguments(self, config: Config) -> dict:
