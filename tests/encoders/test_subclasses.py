@@ -7,9 +7,13 @@ import pytest
 import tfeff
 from tests.checks.encoder import batch_of
 from tests.subjects.encoders import tiny
+from tests.subjects.sentences import tokenizer
 from tfeff.encoders import disable_heads, extend_length, swap_positions
 from tfeff.layers import EncoderBlock, OneHeadAttention, SelfAttention
+from tfeff.layers.attention_inputs import AttentionInputs
 from tfeff.objectives import PermutationLM, PretrainingObjective
+from tfeff.tasks import load_pretrained, save_pretrained
+from tfeff.training import save_checkpoint
 
 
 @keras.saving.register_keras_serializable("subclasses")
@@ -118,6 +122,26 @@ def test_what_is_made_of_an_encoder_has_its_class(make):
     )
 
 
+@pytest.mark.parametrize("place", ["preset", "step of a run"])
+def test_what_is_loaded_has_the_class_that_was_saved(place, tmp_path):
+    tripled = Tripled(**{**tiny("bert_base").get_config(), "vocabulary_size": 60})
+    if place == "preset":
+        save_pretrained(tripled, tokenizer(), tmp_path / "tripled")
+        loaded, _ = load_pretrained(tmp_path / "tripled", dropout=0.3)
+    else:
+        model = tfeff.objectives.MaskedLM(tripled)
+        model.compile()
+        (tmp_path / "checkpoints").mkdir()
+        save_checkpoint(model, tmp_path / "checkpoints" / "step-00000002.keras")
+        tfeff.data.save_tokenizer(tokenizer(), tmp_path / "tokenizer.spm")
+        loaded, _ = load_pretrained(f"{tmp_path}@2", dropout=0.3)
+    assert type(loaded) is Tripled and loaded.factor == 3
+    batch = batch_of(tripled)
+    expected = tripled(batch)["sequence_output"]
+    np.testing.assert_array_equal(loaded(batch)["sequence_output"], expected)
+    assert loaded.dropout == 0.3
+
+
 class Linear(keras.layers.Layer):
     """An attention of plain Keras, without scores."""
 
@@ -153,3 +177,51 @@ def test_the_settings_of_an_objective_are_those_of_its_classes():
     assert extended._model_settings() == plain._model_settings() | {"extra"}
     model = extended.override(extra=2, activation="relu").make_model(tiny("bert_base"))
     assert model.extra == 2 and model.head.activation == "relu"
+
+
+@keras.saving.register_keras_serializable("subclasses")
+class Rotary(SelfAttention):
+    """Turns queries and keys by their positions, which it counts itself."""
+
+    def project(self, inputs):
+        queries, keys = super().project(inputs)
+        parts = (queries, keys)
+        return tuple(part._replace(vectors=turned(part.vectors)) for part in parts)
+
+
+def turned(vectors):
+    angles = keras.ops.arange(vectors.shape[2], dtype=vectors.dtype)[:, None]
+    left, right = keras.ops.split(vectors, 2, axis=-1)
+    cos, sin = keras.ops.cos(angles), keras.ops.sin(angles)
+    turned = (left * cos - right * sin, left * sin + right * cos)
+    return keras.ops.concatenate(turned, axis=-1)
+
+
+@keras.saving.register_keras_serializable("subclasses")
+class Biased(SelfAttention):
+    """Adds a bias by the relative position of query and key."""
+
+    def relative_terms(self, positions, inputs):
+        return {"bias": keras.ops.cast(positions, self.compute_dtype)[:, None]}
+
+    def scores(self, queries, keys):
+        rows = queries.relative["bias"]
+        bias = tfeff.ops.toeplitz_rows(queries.vectors, rows)
+        return super().scores(queries, keys) + bias
+
+
+@pytest.mark.parametrize("kind", [Rotary, Biased])
+def test_what_may_depend_on_positions_has_all_of_them_unless_it_says_so(kind):
+    layer = kind(2)
+    hidden = np.random.default_rng(0).normal(size=(2, 7, 8)).astype("float32")
+    whole = keras.ops.convert_to_numpy(layer(hidden))
+    positions = np.array([[4, 2], [6, 0]])
+    query = np.take_along_axis(hidden, positions[..., None], axis=1)
+    inputs = AttentionInputs(query=query, hidden=hidden, positions=positions)
+    few, _ = layer.attend(inputs)
+    expected = np.take_along_axis(whole, positions[..., None], axis=1)
+    np.testing.assert_allclose(few, expected, atol=1e-5)
+    message = f"{kind.__name__} .* cannot compute queries without a position"
+    block = EncoderBlock(layer, tfeff.layers.FeedForward(8))
+    with pytest.raises(ValueError, match=message):
+        tfeff.layers.LayerwisePooling([block])([hidden, hidden])

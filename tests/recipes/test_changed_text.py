@@ -1,5 +1,6 @@
 """Text and encoders that change between two starts of a run of pretraining."""
 
+import dataclasses
 import json
 import os
 import shutil
@@ -10,7 +11,8 @@ import pytest
 
 import tfeff
 from tests.subjects.sentences import DOCUMENTS, tokenizer
-from tfeff.recipes import PretrainSettings, pretrain
+from tfeff.objectives import registry
+from tfeff.recipes import PretrainSettings, pretrain, pretraining, pretraining_model
 from tfeff.tasks.run_tokenizer import save_run_tokenizer
 
 SIZES = dict(num_layers=1, hidden_dim=16, num_heads=2, intermediate_dim=16)
@@ -72,6 +74,51 @@ def test_caches_of_other_text_are_refused_once_the_training_has_begun(folder):
     note = json.loads((folder / "run/read_data.json").read_text())
     cache = tfeff.data.open_cache("caches/train", tokenizer())
     assert note["train"]["corpus_hash"] == cache.corpus_hash
+
+
+def register(monkeypatch, **settings):
+    """Registers an objective of a user's under one name, as another process does."""
+    monkeypatch.setattr(registry, "_REGISTRY", dict(registry._REGISTRY))
+    examples = tfeff.data.MaskedTokens(**settings)
+    objective = tfeff.objectives.PretrainingObjective(
+        "own_masks", examples, tfeff.objectives.MaskedLM
+    )
+    return tfeff.objectives.register(objective)
+
+
+@pytest.mark.slow
+def test_other_examples_of_a_registered_objective_are_refused(folder, monkeypatch):
+    write_caches(DOCUMENTS)
+    with monkeypatch.context() as patch:
+        register(patch, mask_rate=0.4, random_share=0.1)
+        with pytest.raises(RuntimeError, match="crash"):
+            start(Crash(), objective="own_masks")
+    config = json.loads((folder / "run/config.json").read_text())
+    assert config["mask_rate"] == 0.4
+    with monkeypatch.context() as patch:
+        register(patch, mask_rate=0.4, random_share=0.2)
+        with pytest.raises(
+            ValueError,
+            match=r"examples of its objective .* trained with .*.random_share.: 0.1.*, "
+            r"not with .*.random_share.: 0.2",
+        ):
+            start(objective="own_masks")
+    register(monkeypatch, mask_rate=0.4, random_share=0.1)
+    start(objective="own_masks")
+
+
+def test_a_registered_objective_has_its_own_share_of_tokens_to_predict(monkeypatch):
+    examples = register(monkeypatch, mask_rate=0.4).examples
+    settings = PretrainSettings(run_dir="run", objective="own_masks")
+    assert pretraining_model.objective(settings).examples == examples
+    assert pretraining.settle(settings).config()["mask_rate"] == 0.4
+    for name, rate in {"masked_lm": 0.15, "permutation_lm": 1 / 6}.items():
+        of_tfeff = dataclasses.replace(settings, objective=name)
+        assert pretraining.settle(of_tfeff).config()["mask_rate"] == rate
+    alone = PretrainSettings(
+        run_dir="run", objective="sentence_order", masked_lm=False, sequence_length=64
+    )
+    assert pretraining.settle(alone).mask_rate is None
 
 
 class CrashAtOnce(keras.callbacks.Callback):

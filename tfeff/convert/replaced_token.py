@@ -8,7 +8,6 @@ import numpy as np
 
 from tfeff.convert.conversion import load_with_heads
 from tfeff.convert.sources import without_scheme
-from tfeff.encoders import Encoder
 from tfeff.encoders.preset_files import is_weights_file
 from tfeff.objectives.replaced_token import ReplacedTokenDetection
 from tfeff.storage.arguments import READ, paths
@@ -123,7 +122,8 @@ def _beside(generator, discriminator):
         getattr(generator, name) == getattr(discriminator, name) for name in _OF_TABLES
     ) and all(map(np.array_equal, _tables(generator), _tables(discriminator)))
     config = generator.get_config() | {"name": f"{discriminator.name}_generator"}
-    copy = Encoder.from_config({**config, "tables_of": discriminator if same else None})
+    tables_of = discriminator if same else None
+    copy = type(generator).from_config({**config, "tables_of": tables_of})
     values = {weight.path: weight for weight in generator.weights}
     for weight in copy.weights:
         weight.assign(values[weight.path])

@@ -72,6 +72,7 @@ class BlockwiseAttention(SelfAttention):
     length_dependent = True  # The length determines the blocks.
     any_mask = False
     computes_few_queries = False
+    can_pool = True
 
     def __init__(
         self,

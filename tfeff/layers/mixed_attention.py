@@ -94,6 +94,7 @@ class MixedAttention(SelfAttention):
 
     any_mask = False
     computes_few_queries = False
+    can_pool = True
     has_comparable_scores = False  # Those of the convolution heads are missing.
 
     def __init__(

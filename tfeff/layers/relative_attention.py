@@ -177,6 +177,8 @@ class RelativeAttention(SelfAttention):
         2.4 and 2.5.
     """
 
+    can_pool = True
+
     def __init__(
         self,
         num_heads: int,
@@ -310,7 +312,8 @@ class RelativeAttention(SelfAttention):
     def computes_few_queries(self) -> bool:  # type: ignore[override]
         """Whether the scores support queries at any positions."""
         return (
-            self.method == "xlnet"
+            super().computes_few_queries
+            and self.method == "xlnet"
             and self.max_distance is None
             and self.relative_dense.quantization_mode is None
         )

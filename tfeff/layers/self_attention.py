@@ -11,6 +11,9 @@ from tfeff.ops.kernels import fused
 from tfeff.utils.checks import check_integer
 from tfeff.utils.types import Config, Shape, Tensor
 
+# The methods in which a class may take positions from where its vectors are.
+_BY_POSITION = ("project", "relative_terms", "scores", "partition", "value_rows")
+
 
 @keras.saving.register_keras_serializable(package="tfeff")
 class SelfAttention(ScoredAttention):
@@ -61,8 +64,6 @@ class SelfAttention(ScoredAttention):
         of Tian et al., "Shatter", equations 1 to 3.
     """
 
-    computes_few_queries = True
-
     def __init__(self, num_heads: int, **kwargs: Any):
         super().__init__(**kwargs)
         self.num_heads = check_integer("num_heads", num_heads)
@@ -73,6 +74,24 @@ class SelfAttention(ScoredAttention):
         self.input_dim = check_hidden("hidden", hidden_shape)
         check_divides("num_heads", self.num_heads, hidden_shape[-1])
         self.build_projections(hidden_shape[-1], ("query", "key", "value"))
+
+    @property
+    def computes_few_queries(self) -> bool:  # type: ignore[override]
+        """Whether a few queries are computed alone.
+
+        A class that changes what may depend on positions must declare it: that it takes
+        those of the queries from `AttentionInputs.positions`, or has none.
+        """
+        return stands_for(self, "computes_few_queries", _BY_POSITION)
+
+    @property
+    def can_pool(self) -> bool:  # type: ignore[override]
+        """Whether the layer supports queries without a position.
+
+        A class that changes what may depend on positions must declare it: where
+        `AttentionInputs.positional` is false there are none, and no relative terms.
+        """
+        return stands_for(self, "can_pool", ("project", "relative_terms"))
 
     def project(self, inputs: AttentionInputs) -> tuple[Queries, Keys]:
         query, key, value = (

@@ -201,6 +201,11 @@ def names() -> list[str]:
     return sorted(_REGISTRY)
 
 
+def is_own(name: str) -> bool:
+    """Whether an objective's name is one of tfeff's own."""
+    return name in _OWN
+
+
 def _replace(examples: Any, settings: dict) -> Any:
     """The examples, with those settings replaced that are among their fields."""
     changes = {}

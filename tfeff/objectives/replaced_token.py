@@ -301,7 +301,8 @@ class ReplacedTokenDetection(Objective):
                 "generator keeps its positions. "
                 f"Received: swap_positions={given['swap_positions']!r}"
             )
-        inner = Encoder.from_config(config["generator"]["config"]).get_config()
+        generator = keras.saving.deserialize_keras_object(config["generator"])
+        inner = generator.get_config()
         for name in {"dropout", "attention_dropout", "dtype"} & set(given):
             inner[name] = given[name]
         old, new = inner["max_sequence_length"], given.get("sequence_length", 0)
@@ -313,7 +314,7 @@ class ReplacedTokenDetection(Objective):
                     f"Received: sequence_length={new}"
                 )
             # A shared table is the discriminator's, which already has this length.
-            bare = Encoder.from_config({**inner, "position": "none"})
+            bare = type(generator).from_config({**inner, "position": "none"})
             longer = extend_length(bare, new).get_config()
             inner.update(max_sequence_length=new, attention=longer["attention"])
         return {**config, "generator": {**config["generator"], "config": inner}}

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import tfeff
+from tfeff.objectives.registry import is_own
 from tfeff.recipes.corpora import CACHES, cached_crosses_documents
 from tfeff.recipes.pretrain_settings import PretrainSettings
 from tfeff.storage.arguments import READ_MODEL, paths
@@ -29,6 +30,7 @@ from tfeff.utils.naming import named_as
 READ_DATA = "read_data.json"
 PRETRAINED = "pretrained"
 CROSS_DOCUMENTS = "cross_documents"
+_EXAMPLES = "examples"
 
 
 def keep_data(
@@ -143,8 +145,9 @@ def keep_caches(
     train: tfeff.data.Cache,
     validation: tfeff.data.Cache,
     source: str,
+    examples: Mapping = {},
 ) -> None:
-    """Notes the caches of a pretraining; raises if it has begun with others.
+    """Notes the data of a pretraining; raises if it has begun with others.
 
     A run without a note, which somebody has deleted, goes on with the caches that there
     are.
@@ -154,17 +157,27 @@ def keep_caches(
             it has a checkpoint.
         train, validation: the caches.
         source: the setting that names them, and its value, for messages.
+        examples: from `examples_record`.
 
     Raises:
-        ValueError: if a cache is of other text, or of other sequences or tokens of it.
+        ValueError: if a cache is of other text, or of other sequences or tokens of it,
+            or the examples are others.
     """
-    found = caches_record(train, validation)
+    found = caches_record(train, validation) | dict(examples)
     found[CROSS_DOCUMENTS] = train.cross_documents
     path = run.path(READ_DATA)
     there = {}
     if os.path.exists(path) and checkpoint_steps(run.path("checkpoints")):
         there = read_object(path, run.directory)
-    if changes := [name for name in there if there[name] != found.get(name)]:
+    changes = [name for name in there if there[name] != found.get(name)]
+    if changes == [_EXAMPLES]:
+        raise ValueError(
+            "`run_dir` must be a new folder where the examples of its objective have "
+            f"changed. Received: run_dir={run.shown(run.directory)!r}, which has "
+            f"trained with {json.dumps(there[_EXAMPLES])}, not with "
+            f"{json.dumps(found.get(_EXAMPLES))}"
+        )
+    if changes:
         raise ValueError(
             "`run_dir` must be a new folder where the text or the tokenizer has "
             "changed. Received: "
@@ -173,6 +186,30 @@ def keep_caches(
         )
     if there != found:
         write_text(path, json.dumps(found, indent=2))
+
+
+def examples_record(objective: tfeff.objectives.PretrainingObjective) -> dict:
+    """What tells the examples of a registered objective from others, by its name.
+
+    Nothing of tfeff's own objectives, whose settings are in the run's configuration.
+    """
+    if is_own(objective.name):
+        return {}
+    return {_EXAMPLES: _described(objective.examples)}
+
+
+def _described(value):
+    """A value as JSON; of what JSON does not have, such as functions, its type."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+        return {"type": type(value).__qualname__, **_described(fields)}
+    if isinstance(value, Mapping):
+        return {str(name): _described(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_described(item) for item in value]
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    return type(value).__qualname__
 
 
 @paths(run_dir=READ_MODEL)

@@ -74,9 +74,10 @@ class PretrainSettings(CorpusSettings, OptimizerSettings):
         "next_sentence, or one that is registered.",
         "masked_lm",
     )
-    mask_rate: float = setting(
-        "Share of tokens to predict, by every objective; XLNet's authors have 0.1667.",
-        0.15,
+    mask_rate: float | None = setting(
+        "Share of tokens to predict; by default the objective's: 0.15, of "
+        "permutation_lm a sixth.",
+        None,
         above=0.0,
         maximum=1.0,
     )

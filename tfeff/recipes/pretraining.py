@@ -28,7 +28,12 @@ from tfeff.recipes.pretraining_data import (
     read_data,
     valid_batches,
 )
-from tfeff.recipes.pretraining_model import make_model, objective, token_loss
+from tfeff.recipes.pretraining_model import (
+    make_model,
+    mask_rate,
+    objective,
+    token_loss,
+)
 from tfeff.recipes.run_exports import write_encoder
 from tfeff.recipes.runs import (
     check_plots,
@@ -97,7 +102,7 @@ S = TypeVar("S", bound=PretrainSettings)
 
 
 def settle(settings: S, stages: int = 1) -> S:
-    """Chooses the numbers of steps that are open, and checks what belongs together."""
+    """Chooses the numbers that are open, and checks what belongs together."""
     every = eval_every(settings.steps, settings.eval_every, stages, settings.keep_steps)
     check_kept_steps(settings.keep_steps, every, settings.steps)
     warmup_steps = settings.warmup_steps
@@ -127,6 +132,7 @@ def settle(settings: S, stages: int = 1) -> S:
             f"{', '.join(given)}"
         )
     examples = objective(settings).examples
+    settings = dataclasses.replace(settings, mask_rate=mask_rate(examples))
     if isinstance(examples, tfeff.data.SentencePairs):
         examples.check(settings.sequence_length, settings.cross_documents)
     if settings.tokenizer:

@@ -14,7 +14,7 @@ from tfeff.recipes.corpora import (
     train_and_validation,
     train_tokenizer,
 )
-from tfeff.recipes.data_record import keep_caches
+from tfeff.recipes.data_record import examples_record, keep_caches
 from tfeff.recipes.pretraining_model import objective
 from tfeff.recipes.starting import has_checkpoint
 from tfeff.tasks.run_tokenizer import (
@@ -42,7 +42,7 @@ def make_data(run, settings):
         tokenizer = _tokenizer(run, given, texts[0], settings)
         caches = build_caches(run.path("cache"), *texts, tokenizer, settings)
         source = f"corpus={list(settings.corpus)}"
-    keep_caches(run, *caches, source)
+    keep_caches(run, *caches, source, examples_record(objective(settings)))
     return tokenizer, *caches
 
 

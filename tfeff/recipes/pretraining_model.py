@@ -20,12 +20,14 @@ def objective(settings: PretrainSettings):
     given = {name: getattr(settings, name) for name in own}
     if "generator_override" in given:  # Messages print a plain dict.
         given["generator_override"] = dict(settings.generator_override)
-    # The default counts, too: some papers predict another share.
-    if settings.masked_lm and chosen.has_setting("mask_rate"):
-        given["mask_rate"] = settings.mask_rate
     if not settings.masked_lm and chosen.has_setting("masked"):
         given["masked"] = None
     return chosen.override(**given)
+
+
+def mask_rate(examples: tfeff.data.Examples) -> float | None:
+    """The share of tokens that they predict; `None` if they have none."""
+    return getattr(getattr(examples, "masked", examples), "mask_rate", None)
 
 
 def make_model(settings: PretrainSettings, **changes) -> keras.Model:

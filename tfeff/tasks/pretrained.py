@@ -12,7 +12,6 @@ import keras_hub
 import numpy as np
 
 from tfeff import encoders
-from tfeff.data.text.bert_tokenizer import BertTokenizer
 from tfeff.data.text.tokenizers import check_tokenizer
 from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import foreign_class
@@ -34,7 +33,7 @@ from tfeff.objectives.objective import Objective
 from tfeff.storage.arguments import READ_MODEL, WRITE, paths
 from tfeff.storage.manifest import OF_UPLOADS
 from tfeff.tasks.encoder_limits import check_vocabulary, fitting
-from tfeff.tasks.run_tokenizer import load_run_tokenizer
+from tfeff.tasks.run_tokenizer import load_run_tokenizer, read_preset_tokenizer
 from tfeff.training.checkpoints import (
     checkpoint_steps,
     load_checkpoint,
@@ -252,18 +251,12 @@ def _read_preset(path, overrides):
             "makes presets of tfeff of some of KerasHub's; a class of one's own must "
             "be registered with Keras before"
         )
-    # KerasHub's own tokenizers do not do this themselves.
     with _damage_named(preset, "KerasHub tokenizer"):
         check_preset(preset, belongs_to_tokenizer())
+        tokenizer = read_preset_tokenizer(preset)
     with _damage_named(preset, "encoder of tfeff"):
         overrides.setdefault("dtype", saved_dtype(preset))
         encoder = Encoder.from_preset(preset, **overrides)
-    with _damage_named(preset, "KerasHub tokenizer"):
-        # The file names its own class; KerasHub only asks for one that encoders have.
-        tokenizer = BertTokenizer.from_preset(preset)
-        # Keras leaves a configuration without a class as it is.
-        if not isinstance(tokenizer, keras_hub.tokenizers.Tokenizer):
-            raise TypeError(f"{_TOKENIZER} must name the tokenizer's class")
     return encoder, tokenizer
 
 
@@ -285,7 +278,7 @@ def read_step(run_dir, step, overrides):
             "`path` must be a step of a run that pretrains an encoder. "
             f"Received: path={run_dir}@{step}"
         )
-    encoder = Encoder.from_config({**saved.get_config(), **overrides})
+    encoder = type(saved).from_config({**saved.get_config(), **overrides})
     encoder.set_weights(saved.get_weights())
     return model, encoder, load_run_tokenizer(run_dir)
 

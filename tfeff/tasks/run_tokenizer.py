@@ -57,16 +57,24 @@ def load_preset_tokenizer(folder: str) -> keras_hub.tokenizers.Tokenizer:
         ValueError: if it is damaged.
     """
     check_preset(folder, belongs_to_tokenizer())
-    # KerasHub reads presets of tokenizers with the configuration of a model alone.
     try:
-        config = read_object(os.path.join(folder, "tokenizer.json"))
-        tokenizer = keras.saving.deserialize_keras_object(config)
-        if not isinstance(tokenizer, keras_hub.tokenizers.Tokenizer):
-            raise ValueError(f"it is of a {type(tokenizer).__name__}")
-        tokenizer.load_preset_assets(folder)
+        return read_preset_tokenizer(folder)
     except Exception as error:  # From Keras, KerasHub, SentencePiece.
         raise ValueError(
             f"{folder!r} must hold a whole KerasHub tokenizer, tokenizer.json and "
             f"assets/tokenizer. It does not: {error}"
         ) from error
+
+
+def read_preset_tokenizer(folder: str) -> keras_hub.tokenizers.Tokenizer:
+    """The tokenizer in the files of a preset; damage raises the libraries' errors.
+
+    KerasHub itself needs the configuration of an encoder beside it, and looks for a
+    tokenizer of the encoder's class.
+    """
+    config = read_object(os.path.join(folder, "tokenizer.json"))
+    tokenizer = keras.saving.deserialize_keras_object(config)
+    if not isinstance(tokenizer, keras_hub.tokenizers.Tokenizer):
+        raise ValueError("tokenizer.json must name the tokenizer's class")
+    tokenizer.load_preset_assets(folder)
     return tokenizer
