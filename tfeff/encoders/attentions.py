@@ -57,7 +57,7 @@ def register_attention(name: str, make: Callable | None = None) -> Callable:
         `make`, or the decorator.
 
     Raises:
-        TypeError: if `name` is no string, or `make` cannot be called.
+        TypeError: if `name` is no string, or `make` cannot be called or is a layer.
         ValueError: if an attention of tfeff, or another one, has the name.
 
     Example:
@@ -72,10 +72,15 @@ def register_attention(name: str, make: Callable | None = None) -> Callable:
     >>> encoder.blocks[0].attention.num_heads
     4
     """
+    check_string("name", name)
     if make is None:
         return lambda decorated: register_attention(name, decorated)
-    check_string("name", name)
     check_callable("make", make)
+    if isinstance(make, keras.layers.Layer):
+        raise TypeError(
+            "`make` must make a layer for each block of an encoder: give the class. "
+            f"Received: make={make!r:.80}, a layer"
+        )
     if advice := refusal(_REGISTRY, _OWN, name, make):
         raise ValueError(
             "`name` must be the name of no other attention. Received: name="

@@ -22,6 +22,7 @@ from tfeff.layers.initializer import bert_initializer
 from tfeff.layers.record_layers import begin_recording
 from tfeff.ops.ids import exact_inputs
 from tfeff.utils.checks import check_bool, check_keywords, check_mapping, known_keywords
+from tfeff.utils.definitions import check_config
 from tfeff.utils.types import Config, DType, Tensor
 
 INPUTS = ("token_ids", "segment_ids", "padding_mask")
@@ -321,6 +322,7 @@ class Encoder(
         )
 
     def get_config(self) -> Config:
+        check_config(self)
         # Not KerasHub's, in which quantized layers are a map in `dtype`: it loses the
         # dtype of all other layers, and presets are loaded without it.
         config = {

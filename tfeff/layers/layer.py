@@ -6,6 +6,7 @@ import keras
 
 from tfeff.compat import StaysFrozen, symbolic_call
 from tfeff.layers.checks import check_dense
+from tfeff.utils.definitions import check_config
 from tfeff.utils.types import Config, Shape, Tensor
 
 
@@ -43,6 +44,7 @@ class Layer(StaysFrozen, keras.layers.Layer):
 
         A class without this method gets Keras' own, which refuses a policy as `dtype`.
         """
+        check_config(self)
         return super().get_config()
 
     def compute_output_spec(self, *args: Any, **kwargs: Any) -> Tensor:

@@ -89,9 +89,9 @@ def register_partition(
     Reference:
         Tian et al., "Shatter", section 3.1, for what a partition of unity is.
     """
+    check_string("name", name)
     if functions is None:
         return lambda decorated: register_partition(name, decorated, reach)
-    check_string("name", name)
     check_callable("functions", functions)
     if reach is not None and not callable(reach):
         reach = check_integer("reach", reach, minimum=0)

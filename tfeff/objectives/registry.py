@@ -1,6 +1,7 @@
 """The pretraining objectives by name: a model, its examples, its paper's settings."""
 
 import dataclasses
+import inspect
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -30,11 +31,13 @@ class PretrainingObjective:
         name: the name that `register` and `get` use.
         examples: the settings of its examples, such as `tfeff.data.MaskedTokens()`;
             those of the paper. `tfeff.data.Cache.batches` takes them.
-        make_model: a class or function that makes the Keras model, called with a
-            `tfeff.encoders.Encoder` and with settings of the model, by keyword.
+        make_model: a subclass of `Objective`, such as `MaskedLM`, or a function that
+            makes one, called with a `tfeff.encoders.Encoder` and with settings of the
+            model, by keyword.
 
     Raises:
-        TypeError: if an argument has the wrong type.
+        TypeError: if an argument has the wrong type, or `make_model` does not take an
+            encoder.
 
     Example:
 
@@ -59,10 +62,11 @@ class PretrainingObjective:
                 "`examples` must be a dataclass of settings such as `MaskedTokens()`. "
                 f"Received: examples={self.examples!r:.80}"
             )
-        if not callable(self.make_model):
+        if not _takes_encoder(self.make_model):
             raise TypeError(
-                "`make_model` must be a class or function that makes a model of an "
-                f"encoder. Received: make_model={self.make_model!r:.80}"
+                "`make_model` must be a subclass of `Objective`, or a function whose "
+                "first argument is the encoder and that makes one. "
+                f"Received: make_model={self.make_model!r:.80}"
             )
 
     def override(self, **settings: Any) -> "PretrainingObjective":
@@ -204,6 +208,23 @@ def names() -> list[str]:
 def is_own(name: str) -> bool:
     """Whether an objective's name is one of tfeff's own."""
     return name in _OWN
+
+
+def _takes_encoder(make_model):
+    """Whether it is a class of models, or a function with an argument for an encoder.
+
+    What a function makes is seen when it is called.
+    """
+    if inspect.isclass(make_model):
+        return issubclass(make_model, Objective)
+    if not callable(make_model):
+        return False
+    first = next(iter(inspect.signature(make_model).parameters.values()), None)
+    return first is not None and first.kind in (
+        first.POSITIONAL_ONLY,
+        first.POSITIONAL_OR_KEYWORD,
+        first.VAR_POSITIONAL,
+    )
 
 
 def _replace(examples: Any, settings: dict) -> Any:

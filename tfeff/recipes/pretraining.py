@@ -290,7 +290,9 @@ def _report(model, metrics, entropy):
     """Prints the metrics of the validation text, next to predicting by frequency."""
     loss = token_loss(model, metrics)
     if loss is None:
-        print(f"validation loss: {metrics['loss']:.3f} nats a pair")
+        is_of_pairs = isinstance(model, tfeff.objectives.SentencePairPrediction)
+        unit = " nats a pair" if is_of_pairs else ""
+        print(f"validation loss: {metrics['loss']:.3f}{unit}")
     else:
         print(
             f"unigram entropy of the validation text: {entropy:.3f} nats a token\n"

@@ -4,6 +4,7 @@ import keras
 
 import tfeff
 from tfeff.objectives.heads import heads_of
+from tfeff.objectives.objective import Objective
 from tfeff.recipes.heads import PretrainedHeads
 from tfeff.recipes.pretrain_settings import OBJECTIVE, PretrainSettings
 from tfeff.recipes.settings import changed
@@ -56,6 +57,12 @@ def make_model(settings: PretrainSettings, **changes) -> keras.Model:
             model = _with_heads(settings, chosen, encoder)
         else:
             model = chosen.make_model(encoder)
+    if not isinstance(model, Objective):
+        raise TypeError(
+            "`objective` must be one whose `make_model` makes an `Objective`. "
+            f"Received: objective={settings.objective!r}, which makes a "
+            f"{type(model).__name__}"
+        )
     model.compile(
         optimizer=tfeff.training.adamw(
             settings.learning_rate,

@@ -83,9 +83,13 @@ def load_task(
         )
     encoder, tokenizer = load_pretrained(path, **options)
     try:
-        kind = keras.saving.get_registered_object(task["registered_name"])
+        name = task["registered_name"]
+        kind = keras.saving.get_registered_object(name)
         if not isinstance(kind, type) or not issubclass(kind, Objective):
-            raise ValueError(f"{task['registered_name']!r} is no model of tfeff")
+            raise ValueError(
+                f"{name!r} is no model of tfeff, nor of a class of one's own, which "
+                "must be imported and registered with Keras before"
+            )
         model = kind.of_encoder(encoder, kind.with_options(task["config"], options))
     except OptionError:
         raise

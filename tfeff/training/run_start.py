@@ -8,6 +8,7 @@ from typing import Any
 import keras
 
 from tfeff.training.checkpoints import (
+    check_can_be_loaded,
     latest_checkpoint,
     load_checkpoint,
     load_notes,
@@ -101,7 +102,9 @@ def load_or_make(
 ) -> tuple[Any, Mapping]:
     """The model of a checkpoint and its notes; without a checkpoint, a new model."""
     if checkpoint is None:
-        return make_model(), {"metrics.csv": ""}
+        model = make_model()
+        check_can_be_loaded(model)
+        return model, {"metrics.csv": ""}
     return load_checkpoint(checkpoint), load_notes(checkpoint)
 
 

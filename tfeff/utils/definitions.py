@@ -88,6 +88,35 @@ def check_complete(
         )
 
 
+def check_config(instance: Any) -> None:
+    """Raises where a class takes arguments, and inherits a `get_config` without them.
+
+    A loaded instance would have their defaults.
+
+    Raises:
+        NotImplementedError: as Keras raises it of classes without any `get_config`.
+    """
+    kinds = inspect.getmro(type(instance))
+    inherits = next(i for i, kind in enumerate(kinds) if "get_config" in vars(kind))
+    if lost := sorted(_arguments(kinds[:inherits]) - _arguments(kinds[inherits:])):
+        raise NotImplementedError(
+            f"{type(instance).__name__} must override `get_config`, which must have "
+            f"its {'argument' if len(lost) == 1 else 'arguments'} {', '.join(lost)}: "
+            "what is loaded would have another value"
+        )
+
+
+def _arguments(kinds):
+    """The names that constructors of classes take."""
+    return {
+        parameter.name
+        for kind in kinds
+        if "__init__" in vars(kind)
+        for parameter in inspect.signature(kind.__init__).parameters.values()
+        if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    }
+
+
 def same_definition(one: Any, other: Any) -> bool:
     """Whether two values are one definition, as those of a cell that is run twice are.
 

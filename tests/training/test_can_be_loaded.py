@@ -1,0 +1,181 @@
+"""A training does not begin whose checkpoints could not be loaded."""
+
+import keras
+import numpy as np
+import pytest
+
+import tfeff
+from tests.subjects.encoders import tiny
+from tfeff.training import RunDirectory
+from tfeff.training.checkpoints import check_can_be_loaded
+
+Dense = keras.layers.Dense
+schedules = keras.optimizers.schedules
+
+
+class Unknown(keras.layers.Layer):
+    def call(self, inputs):
+        return inputs
+
+
+class UnknownSchedule(schedules.LearningRateSchedule):
+    def __call__(self, step):
+        return 1e-3
+
+    def get_config(self):
+        return {}
+
+
+@keras.saving.register_keras_serializable("can_be_loaded")
+class Known(keras.layers.Layer):
+    def call(self, inputs):
+        return inputs
+
+
+@keras.saving.register_keras_serializable("can_be_loaded")
+def known_loss(y, y_pred):
+    return keras.ops.mean((y - y_pred) ** 2)
+
+
+def unknown_loss(y, y_pred):
+    return keras.ops.mean((y - y_pred) ** 2)
+
+
+def model(layer, loss="mse", rate=1e-3):
+    layers = [keras.Input((2,)), layer, Dense(1)]
+    made = keras.Sequential(layers)
+    made.compile(keras.optimizers.Adam(rate), loss)
+    return made
+
+
+@pytest.mark.parametrize(
+    "subject, names",
+    [
+        ((Unknown(),), "Unknown"),
+        ((Dense(2, activation=unknown_loss),), "unknown_loss"),
+        ((Dense(2), unknown_loss), "unknown_loss"),
+        ((Dense(2), "mse", UnknownSchedule()), "UnknownSchedule"),
+        ((Dense(2), "mse", lambda: 1e-3), "lambda"),
+        ((Unknown(), unknown_loss), "Unknown, unknown_loss"),
+    ],
+)
+def test_what_is_not_registered_is_named(subject, names):
+    message = f"`make_model` .* registered .* a Sequential with {names}$"
+    with pytest.raises(ValueError, match=message):
+        check_can_be_loaded(model(*subject))
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        (Known(),),
+        (Dense(2, activation="gelu"),),
+        (Dense(2, activation=keras.activations.relu), keras.losses.mean_squared_error),
+        (Dense(2), known_loss, schedules.CosineDecay(1e-3, 10)),
+        (keras.layers.Bidirectional(keras.layers.GRU(1)),),
+    ],
+)
+def test_what_keras_loads_is_taken(subject, tmp_path):
+    if isinstance(subject[0], keras.layers.Bidirectional):
+        made = keras.Sequential([keras.Input((3, 2)), *subject])
+        made.compile("sgd", keras.losses.Huber())
+    else:
+        made = model(*subject)
+    check_can_be_loaded(made)
+    made.save(tmp_path / "model.keras")
+    keras.models.load_model(tmp_path / "model.keras")
+
+
+@pytest.mark.parametrize("name", tfeff.objectives.names())
+def test_the_models_of_tfeff_are_taken(name):
+    made = tfeff.objectives.get(name).make_model(tiny("bert_base"))
+    made.compile()
+    check_can_be_loaded(made)
+
+
+@keras.saving.register_keras_serializable("can_be_loaded")
+class Deeper(tfeff.objectives.MaskedLM):
+    """Takes an argument, and would be loaded with its default."""
+
+    def __init__(self, encoder, depth=1, **kwargs):
+        super().__init__(encoder, **kwargs)
+        self.depth = depth
+
+
+@keras.saving.register_keras_serializable("can_be_loaded")
+class DeeperEncoder(tfeff.encoders.Encoder):
+    def __init__(self, *args, depth=1, **kwargs):
+        super().__init__(*args, **kwargs)
+
+
+class DeeperAttention(tfeff.layers.SelfAttention):
+    def __init__(self, *args, depth=1, **kwargs):
+        super().__init__(*args, **kwargs)
+
+
+class DeeperDistillation(tfeff.objectives.Distillation):
+    def __init__(self, student, teacher, depth=1, **kwargs):
+        super().__init__(student, teacher, **kwargs)
+
+
+def test_arguments_that_a_configuration_lacks_are_named(tmp_path):
+    encoder = tiny("bert_base")
+    for made in (
+        Deeper(encoder),
+        DeeperEncoder(**encoder.get_config()),
+        DeeperAttention(2),
+        DeeperDistillation(tiny("bert_base"), encoder),
+    ):
+        message = f"{type(made).__name__} must override `get_config`, .* argument depth"
+        with pytest.raises(NotImplementedError, match=message):
+            made.get_config()
+    deeper = Deeper(encoder)
+    deeper.compile()
+    run = RunDirectory(tmp_path / "run", {})
+    message = "`make_model` .* a Deeper, whose configuration .*`get_config`"
+    with run, pytest.raises(ValueError, match=message):
+        run.fit(
+            lambda: deeper,
+            lambda skipped: None,
+            total_steps=1,
+            steps_per_epoch=1,
+            tokens_per_step=1,
+        )
+
+
+class Doubled(tfeff.objectives.MaskedLM):
+    def compute_loss(self, *args, **kwargs):
+        return 2 * super().compute_loss(*args, **kwargs)
+
+
+class DoubledDistillation(tfeff.objectives.Distillation):
+    def compute_loss(self, *args, **kwargs):
+        return 2 * super().compute_loss(*args, **kwargs)
+
+
+def test_a_loss_of_ones_own_is_the_reported_one():
+    encoder = tiny("bert_base")
+    ids = np.arange(12, dtype="int32").reshape(2, 6) % encoder.vocabulary_size
+    inputs = {
+        "token_ids": ids,
+        "padding_mask": np.ones_like(ids),
+        "segment_ids": np.zeros_like(ids),
+        "mask_positions": np.array([[1], [2]], "int32"),
+    }
+    batch = inputs, np.array([[3], [4]], "int32"), np.ones((2, 1), "float32")
+    teacher = tiny("bert_base")
+    for plain, doubled, subject in (
+        (tfeff.objectives.MaskedLM, Doubled, (encoder,)),
+        (tfeff.objectives.Distillation, DoubledDistillation, (encoder, teacher)),
+    ):
+        losses = []
+        for kind in (plain, doubled):
+            keras.utils.set_random_seed(0)
+            made = kind(*subject)
+            made.compile(keras.optimizers.SGD(0.0))
+            losses.append(
+                made.evaluate(
+                    *batch[:2], sample_weight=batch[2], verbose=0, return_dict=True
+                )["loss"]
+            )
+        np.testing.assert_allclose(losses[1], 2 * losses[0], rtol=1e-5)
