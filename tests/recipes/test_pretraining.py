@@ -351,6 +351,16 @@ def test_words_that_are_all_too_long_are_refused(tmp_path, objective, masking):
     assert not (tmp_path / "run" / "checkpoints").exists()
 
 
+def test_a_pretrained_encoder_has_a_low_rate_by_default():
+    """That of new weights, 2e-3, would undo what a published model has learnt."""
+    rates = {None: 2e-3, "preset": 5e-5}
+    for pretrained, rate in rates.items():
+        settings = PretrainSettings(run_dir="run", pretrained=pretrained)
+        assert pretraining.settle(settings).learning_rate == rate
+        given = dataclasses.replace(settings, learning_rate=1e-3)
+        assert pretraining.settle(given).learning_rate == 1e-3
+
+
 @dataclasses.dataclass(frozen=True)
 class LastTokens(tfeff.data.Examples):
     """Examples of a user's objective, which masks no share of the tokens."""

@@ -6,6 +6,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import warnings
 
 import keras
@@ -339,3 +340,15 @@ def test_messages_name_the_version_that_saved_a_preset(copy, monkeypatch):
         Encoder.from_preset(copy)
     with pytest.warns(UserWarning), pytest.raises(ValueError, match=expected):
         load_pretrained(copy)
+
+
+def test_a_full_disk_leaves_the_process_alive(tmp_path):
+    """HDF5 would end it, and with it a model that is nowhere else."""
+    program = [sys.executable, "-m", "tests.subjects.full_disk_preset", str(tmp_path)]
+    process = subprocess.run(program, capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr[-3000:]
+    assert process.stdout.splitlines() == [
+        f"[Errno 27] File too large, while writing {tmp_path / 'preset'}",
+        "saved when there is room",
+    ]
+    load_pretrained(tmp_path / "preset")

@@ -1,5 +1,6 @@
 """Grids of runs: each cell once, in its own folder, and summed up."""
 
+import errno
 import json
 import math
 import os
@@ -261,3 +262,26 @@ def test_a_grid_runs_once_at_a_time(tmp_path):
 
     assert grid.run(cell)
     assert grid.run(cell)
+
+
+def test_a_cell_that_a_failing_disk_hides_is_not_run_again(tmp_path, monkeypatch):
+    grid = Grid(tmp_path / "grid", {"rate": [1e-5]}, [0], "score")
+    ran = []
+
+    def cell(folder, rate, seed):
+        ran.append(seed)
+        return {"score": 0.5}
+
+    grid.run(cell)
+    stat = os.stat
+
+    def failing(path, *args, **kwargs):
+        if str(path).endswith("metrics.json"):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+        return stat(path, *args, **kwargs)
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="Input/output"):
+        patch.setattr(os, "stat", failing)
+        grid.run(cell)
+    grid.run(cell)
+    assert ran == [0]

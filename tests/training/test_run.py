@@ -218,6 +218,32 @@ def trained():
     return model
 
 
+@pytest.mark.parametrize("there", ["link", "file"])
+def test_checkpoints_that_cannot_be_read_begin_no_new_training(there, tmp_path):
+    with RunDirectory(tmp_path / "run", {}) as run:
+        folder = tmp_path / "run" / "checkpoints"
+        if there == "link":
+            folder.symlink_to(tmp_path / "disk that is not there")
+        else:
+            folder.touch()
+        with pytest.raises(OSError, match="a link to what is not there.*checkpoints"):
+            run.fit(
+                lambda: pytest.fail("made a model"),
+                lambda skipped: pytest.fail("made data"),
+                total_steps=2,
+                steps_per_epoch=1,
+                tokens_per_step=1,
+            )
+
+
+def test_a_folder_that_vanishes_keeps_no_lock(tmp_path):
+    with pytest.raises(ZeroDivisionError), RunDirectory(tmp_path / "run", {}):
+        os.rename(tmp_path / "run", tmp_path / "moved")
+        raise ZeroDivisionError
+    with RunDirectory(tmp_path / "moved", {}):
+        pass
+
+
 def test_a_full_disk_leaves_earlier_checkpoints_intact(trained, tmp_path, monkeypatch):
     path = str(tmp_path / "step-00000001.keras")
     save_checkpoint(trained, path)

@@ -3,6 +3,7 @@
 import concurrent.futures
 import errno
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import tensorflow as tf
+from safetensors import SafetensorError
 
 from tfeff.storage.arguments import check_replaceable
 from tfeff.training import RunDirectory
@@ -235,6 +237,79 @@ def test_a_full_disk_names_the_path_of_hdf5(tmp_path):
         raise RuntimeError(text)
     with pytest.raises(RuntimeError, match="other"), atomic_file(tmp_path / "name"):
         raise RuntimeError("other")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(
+            "[Errno 28] Can't write data (file write failed: errno = 28, buf = 0x)"
+        ),
+        SafetensorError("Error while serializing: I/O error: No space (os error 28)"),
+    ],
+)
+def test_a_full_disk_names_the_path_of_libraries_with_texts_of_their_own(
+    error, tmp_path
+):
+    message = rf"^\[Errno 28\] No space left on device, while writing {tmp_path / 'x'}$"
+    with pytest.raises(OSError, match=message), atomic_file(tmp_path / "x"):
+        raise error
+
+
+def test_a_full_disk_of_temporary_files_is_named(monkeypatch):
+    for error in (OSError(errno.ENOSPC, "No space left"), OSError(errno.EIO, "bad")):
+        with pytest.raises(OSError) as raised, files.system_folder() as folder:
+            assert os.path.isdir(folder)
+            raise error
+        is_full = error.errno == errno.ENOSPC
+        named = tempfile.gettempdir() if is_full else None
+        assert (raised.value.filename, raised.value.errno) == (named, error.errno)
+        assert ("TMPDIR" in str(raised.value)) == is_full
+
+
+def test_room_on_a_disk(tmp_path):
+    files.reserve(tmp_path, 1000)
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limit[1]))
+    try:
+        files.reserve(tmp_path, 10_000)
+        with pytest.raises(OSError, match="File too large"):
+            files.reserve(tmp_path, 10_001)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert os.listdir(tmp_path) == []
+
+
+def test_what_a_failing_disk_hides_is_not_taken_for_missing(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    assert files.is_there(tmp_path / "file")
+    for missing in ("other", "file/below"):
+        assert not files.is_there(tmp_path / missing)
+
+    def failing(path, *args, **kwargs):
+        raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+
+    monkeypatch.setattr(os, "stat", failing)
+    with pytest.raises(OSError, match="Input/output error.*file"):
+        files.is_there(tmp_path / "file")
+
+
+def test_a_file_is_written_through_a_link(tmp_path):
+    (tmp_path / "folder").mkdir()
+    target = tmp_path / "folder" / "file"
+    (tmp_path / "link").symlink_to(target)
+    for text in ("new", "newer"):  # It need not be there.
+        files.write_text(tmp_path / "link", text)
+        assert (tmp_path / "link").is_symlink() and target.read_text() == text
+
+
+def test_a_folder_with_a_long_name_is_replaced(tmp_path):
+    path = tmp_path / ("ä" * 127)
+    for content in ("old", "new"):
+        with atomic_folder(str(path), replace=True) as new:
+            Path(new).mkdir()
+            (Path(new) / content).touch()
+    assert os.listdir(tmp_path) == [path.name] and os.listdir(path) == ["new"]
 
 
 def test_a_full_disk_names_the_path_of_tensorflow(tmp_path):

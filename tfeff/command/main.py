@@ -78,6 +78,9 @@ COMMANDS = {
 }
 
 
+_IMPORT = "--import="
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command.
 
@@ -90,6 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     try:
+        arguments = _import_modules(arguments)
         return _run(*(arguments or ["--help"]))
     except BrokenPipeError:  # The reader of the output has ended.
         raise
@@ -97,6 +101,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not _is_ours(error):
             raise
         return _error(error, 1)
+
+
+def _import_modules(arguments):
+    """The arguments without `--import=MODULE`, when these modules are imported."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    given = [x for x in arguments[:end] if x.startswith(_IMPORT)]
+    for module in (argument.removeprefix(_IMPORT) for argument in given):
+        try:
+            importlib.import_module(module)
+        except (ImportError, ValueError) as error:
+            raise ValueError(
+                "`import` must name a module that can be imported; PYTHONPATH is the "
+                f"folder of one of your own. Received: {_IMPORT}{module}: {error}"
+            ) from error
+    return [x for x in arguments[:end] if x not in given] + arguments[end:]
 
 
 def _run(name, *rest):
@@ -139,7 +158,9 @@ def _overview():
             "",
             *lines,
             "",
-            "tfeff COMMAND --help lists a command's flags.",
+            "tfeff COMMAND --help lists a command's flags. Each takes --import=MODULE,",
+            "once for each module of your own that registers attentions, objectives,",
+            "data sets or classes.",
         ]
     )
 

@@ -7,10 +7,11 @@ import collections
 import io
 import os
 import struct
-import tempfile
 
 import sentencepiece
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
+
+from tfeff.utils.files import system_folder
 
 # A damaged trie may have nodes within themselves, and so keys without end.
 _LONGEST_KEY = 1 << 10
@@ -24,7 +25,7 @@ def compiled(rules):
     """
     if not rules:
         return b""
-    with tempfile.TemporaryDirectory() as directory:
+    with system_folder() as directory:
         path = os.path.join(directory, "rules.tsv")
         with open(path, "w", encoding="ascii") as file:
             for source, target in sorted(rules.items()):

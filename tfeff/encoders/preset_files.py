@@ -5,12 +5,14 @@ can be saved first.
 """
 
 import json
+import math
 import os
 import re
 import warnings
 from collections.abc import Callable, Iterable
 
 import keras
+import numpy as np
 
 import tfeff
 from tfeff.encoders.presets import presets
@@ -23,7 +25,7 @@ from tfeff.utils.digests import (
     read_list,
     write_digests,
 )
-from tfeff.utils.files import DAMAGE, is_unreadable, write_text
+from tfeff.utils.files import DAMAGE, is_unreadable, reserve, write_text
 
 HEAD = "_head.npz"  # The end of the name of a head's file.
 CONFIGS = ("config.json", "metadata.json")
@@ -183,6 +185,18 @@ def check_beside(filepath: str, belongs: Callable[[str], bool]) -> None:
         check_preset(folder, belongs)
 
 
+def _size_of_file(weights):
+    """The bytes that HDF5 takes for weights, and no fewer."""
+    sizes = (math.prod(w.shape) * np.dtype(_stored(w)).itemsize for w in weights)
+    return sum(sizes) + 4096 * (1 + len(weights))
+
+
+def _stored(weight):
+    """The dtype of a weight in a file, where numbers of 4 bits take a byte each."""
+    dtype = keras.backend.standardize_dtype(weight.dtype)
+    return {"bfloat16": "float16", "int4": "int8", "uint4": "uint8"}.get(dtype, dtype)
+
+
 def _is_encoder_file(name):
     return name in CONFIGS or is_weights_file(name)
 
@@ -213,6 +227,9 @@ class EncoderFiles:
     def save_weights(self, filepath, *args, **kwargs):
         # KerasHub decides between one file and several, and does not tell.
         self._weights_file = os.path.basename(filepath)
+        folder = os.path.dirname(os.path.abspath(filepath))
+        if os.path.isdir(folder):
+            reserve(folder, _size_of_file(self.weights))
         super().save_weights(filepath, *args, **kwargs)
 
     @classmethod

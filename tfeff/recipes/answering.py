@@ -43,6 +43,7 @@ from tfeff.recipes.starting import load_pretrained, print_frozen
 from tfeff.recipes.task_dataset import best_metric, find_dataset
 from tfeff.recipes.tuning import Tuning, check_lora, load_best, make_grid
 from tfeff.recipes.unknown_tokens import print_unknown
+from tfeff.utils.files import is_there
 from tfeff.utils.json_files import read_object
 from tfeff.utils.naming import named_as
 
@@ -119,7 +120,7 @@ def answer(
         summary = grid.run(tuning.train)
         print(grid.table({task.baseline["name"]: task.baseline["metrics"]}))
         best_model = os.path.join(summary["best"]["folder"], MODEL)
-        is_finished = os.path.exists(run.path("metrics.json"))
+        is_finished = is_there(run.path("metrics.json"))
         if not (is_finished and has_model(run, best_model)):
             write_best(settings, run, task, tokenizer, summary)
         # It may have been deleted.
@@ -317,7 +318,7 @@ def write_best(settings, run, task, tokenizer, summary):
     """Predictions, model and export of the best cell; the metrics last."""
     # They are of a start that was stopped here, or of cells that were deleted since.
     for name in ("metrics.json", "predictions.json", "null_odds.json"):
-        if os.path.exists(run.path(name)):
+        if is_there(run.path(name)):
             os.remove(run.path(name))
     best_model = os.path.join(summary["best"]["folder"], MODEL)
     is_kept = has_model(run, best_model)

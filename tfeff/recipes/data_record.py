@@ -22,7 +22,7 @@ from tfeff.training.grid import METRICS
 from tfeff.utils.checks import is_url
 from tfeff.utils.digests import FILE_NAME as SHA256SUMS
 from tfeff.utils.digests import read_digests, sha256_of
-from tfeff.utils.files import write_text
+from tfeff.utils.files import is_there, write_text
 from tfeff.utils.job_output import say
 from tfeff.utils.json_files import read_object
 from tfeff.utils.naming import named_as
@@ -70,7 +70,7 @@ def keep_data(
     path = run.path(READ_DATA)
     folders = os.path.join(glob.escape(run.directory), trained)
     there = {}
-    if glob.glob(os.path.join(folders, METRICS)) and os.path.exists(path):
+    if glob.glob(os.path.join(folders, METRICS)) and is_there(path):
         there = read_object(path, run.directory)
     changes = [name for name in there if there[name] != found.get(name)]
     if changes == [PRETRAINED]:
@@ -118,7 +118,7 @@ def _digests(pretrained):
         ):
             return {os.path.basename(file): sha256_of(weights)}
     preset = find_preset(folder)
-    if not os.path.exists(os.path.join(preset, SHA256SUMS)):
+    if not is_there(os.path.join(preset, SHA256SUMS)):
         return {}
     digests = read_digests(preset)
     digests.pop("metadata.json", None)
@@ -167,7 +167,7 @@ def keep_caches(
     found[CROSS_DOCUMENTS] = train.cross_documents
     path = run.path(READ_DATA)
     there = {}
-    if os.path.exists(path) and checkpoint_steps(run.path("checkpoints")):
+    if is_there(path) and checkpoint_steps(run.path("checkpoints")):
         there = read_object(path, run.directory)
     changes = [name for name in there if there[name] != found.get(name)]
     if changes == [_EXAMPLES]:
@@ -224,7 +224,7 @@ def crosses_documents(run_dir: str, settings: PretrainSettings) -> bool:
     if settings.cache_dir is None:
         return settings.cross_documents
     path = os.path.join(run_dir, READ_DATA)
-    note = read_object(path, run_dir) if os.path.exists(path) else {}
+    note = read_object(path, run_dir) if is_there(path) else {}
     if CROSS_DOCUMENTS in note:
         return note[CROSS_DOCUMENTS]
     try:

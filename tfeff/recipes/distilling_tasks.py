@@ -45,6 +45,7 @@ from tfeff.recipes.task_scores import print_undefined, task_scores
 from tfeff.recipes.tuning import print_best
 from tfeff.recipes.unknown_tokens import print_unknown
 from tfeff.tasks.encoder_limits import check_length, fitting
+from tfeff.utils.files import is_there
 from tfeff.utils.naming import named_as
 
 _KINDS = (tfeff.data.TextExamples, tfeff.data.ChoiceExamples, tfeff.data.SpanExamples)
@@ -66,7 +67,7 @@ def distill_on_a_task(
     with open_run(settings) as run:
         train, dev = _read_examples(dataset, settings)
         read = {"train": train, "dev": dev}
-        if os.path.exists(run.path("metrics.json")):
+        if is_there(run.path("metrics.json")):
             keep_data(run, dataset, read, trained="")
             if settings.plots:
                 _draw_finished(run, dataset, dev, settings)

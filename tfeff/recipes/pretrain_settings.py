@@ -124,7 +124,12 @@ class PretrainSettings(CorpusSettings, OptimizerSettings):
         None,
         minimum=1,
     )
-    learning_rate: float = setting("Peak learning rate.", 2e-3, above=0.0)
+    learning_rate: float | None = setting(
+        "Peak learning rate; by default 2e-3, which suits small new models, or 5e-5 "
+        "with pretrained.",
+        None,
+        above=0.0,
+    )
     warmup_steps: int | None = setting(
         "Steps in which the learning rate rises to its peak; by default 100, or a "
         "fifth of all if that is fewer.",

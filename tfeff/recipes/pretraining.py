@@ -99,6 +99,9 @@ def pretrain(
 
 
 S = TypeVar("S", bound=PretrainSettings)
+# The peak rates of trainings: a rate for new weights would undo those of a checkpoint.
+RATE = 2e-3
+RATE_OF_PRETRAINED = 5e-5
 
 
 def settle(settings: S, stages: int = 1) -> S:
@@ -108,8 +111,11 @@ def settle(settings: S, stages: int = 1) -> S:
     warmup_steps = settings.warmup_steps
     if warmup_steps is None:
         warmup_steps = min(100, settings.steps // 5)
+    rate = settings.learning_rate
+    if rate is None:
+        rate = RATE_OF_PRETRAINED if settings.pretrained else RATE
     settings = dataclasses.replace(
-        settings, eval_every=every, warmup_steps=warmup_steps
+        settings, eval_every=every, warmup_steps=warmup_steps, learning_rate=rate
     )
     _check_overrides(settings)
     check_no_fraction(settings)

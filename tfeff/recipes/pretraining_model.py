@@ -63,6 +63,7 @@ def make_model(settings: PretrainSettings, **changes) -> keras.Model:
             f"Received: objective={settings.objective!r}, which makes a "
             f"{type(model).__name__}"
         )
+    assert settings.learning_rate is not None  # `settle` has chosen it.
     model.compile(
         optimizer=tfeff.training.adamw(
             settings.learning_rate,

@@ -11,7 +11,7 @@ import numpy as np
 import tfeff
 from tfeff.recipes.runs import MODEL
 from tfeff.utils.digests import FILE_NAME, check_digests, sha256
-from tfeff.utils.files import scratch_folder
+from tfeff.utils.files import atomic_folder, is_there
 
 
 def export_options(
@@ -31,7 +31,7 @@ def export_options(
 def has_model(run: tfeff.training.RunDirectory, path: str) -> bool:
     """Whether an earlier start has kept the model of a file as the run's."""
     kept = run.path(MODEL)
-    return os.path.exists(kept) and sha256(kept) == sha256(path)
+    return is_there(kept) and sha256(kept) == sha256(path)
 
 
 def write_model(
@@ -60,7 +60,7 @@ def write_model(
     """
     write_preset = functools.partial(tfeff.tasks.save_pretrained, model, tokenizer)
     # A first start writes the model before the preset.
-    has_others = any(os.path.exists(run.path(name)) for name in (MODEL, "preset"))
+    has_others = any(is_there(run.path(name)) for name in (MODEL, "preset"))
     if not is_kept and has_others:
         make_anew(run.path("preset"), write_preset)
         exported = tfeff.export.save_version(
@@ -100,7 +100,7 @@ def write_encoder(
     preset = run.path("preset")
     write_preset = functools.partial(tfeff.tasks.save_pretrained, model, tokenizer)
     # Presets come before exports: an export without one may be of another training.
-    has_others = os.path.exists(preset) or tfeff.export.versions(run.path("export"))
+    has_others = is_there(preset) or tfeff.export.versions(run.path("export"))
     if not has_others or _has_encoder(preset, getattr(model, "encoder", model)):
         make_once(preset, write_preset)
         return export_once(run, served, tokenizer, **options)
@@ -118,7 +118,7 @@ def write_encoder(
 
 def _has_encoder(preset, encoder):
     """Whether a preset is there, and has the weights of an encoder."""
-    if not os.path.exists(preset):
+    if not is_there(preset):
         return False
     check_made(preset)
     kept = tfeff.encoders.Encoder.from_preset(preset, dtype=encoder.dtype_policy)
@@ -133,17 +133,13 @@ def same_weights(one: keras.Model, other: keras.Model) -> bool:
 
 def make_anew(path: str, write: Callable[[str], object]) -> None:
     """Calls `write` to make a folder in place of the one of an earlier start."""
-    with scratch_folder(path) as scratch:
-        new = os.path.join(scratch, "new")
-        write(new)
-        if os.path.exists(path):
-            os.rename(path, os.path.join(scratch, "old"))
-        os.rename(new, path)
+    with atomic_folder(path, replace=True) as unfinished:
+        write(unfinished)
 
 
 def make_once(path: str, write: Callable[[str], object]) -> None:
     """Calls `write(path)` to make a folder; checks the one of an earlier start."""
-    if os.path.exists(path):
+    if is_there(path):
         check_made(path)
     else:
         write(path)
@@ -151,7 +147,7 @@ def make_once(path: str, write: Callable[[str], object]) -> None:
 
 def check_made(path: str) -> None:
     """Checks a folder of an earlier start; those of early versions have no digests."""
-    if os.path.exists(os.path.join(path, FILE_NAME)):
+    if is_there(os.path.join(path, FILE_NAME)):
         check_digests(path)
 
 

@@ -12,7 +12,7 @@ import keras_hub
 from tfeff import data
 from tfeff.encoders.preset_files import add_digests, belongs_to_tokenizer, check_preset
 from tfeff.storage.arguments import READ_MODEL, paths
-from tfeff.utils.files import atomic_folder
+from tfeff.utils.files import atomic_folder, is_there
 from tfeff.utils.json_files import read_object
 
 _FILE, _FOLDER = "tokenizer.spm", "tokenizer"
@@ -34,7 +34,7 @@ def save_run_tokenizer(tokenizer: keras_hub.tokenizers.Tokenizer, run_dir: str) 
 
 def has_run_tokenizer(run_dir: str) -> bool:
     """Whether a run directory has its tokenizer."""
-    return any(os.path.exists(os.path.join(run_dir, n)) for n in (_FILE, _FOLDER))
+    return any(is_there(os.path.join(run_dir, n)) for n in (_FILE, _FOLDER))
 
 
 @paths(run_dir=READ_MODEL)

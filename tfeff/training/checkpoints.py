@@ -317,10 +317,19 @@ def checkpoint_path(directory: str, step: int) -> str:
 
 
 def checkpoint_steps(directory: str) -> list[int]:
-    """The steps of a folder's checkpoints, in increasing order."""
-    if not os.path.isdir(directory):
-        return []
-    names = {*os.listdir(directory)}
+    """The steps of a folder's checkpoints, in increasing order.
+
+    Raises:
+        OSError: if something is there that cannot be read, such as a link to a disk
+            that is missing: a run would begin anew.
+    """
+    try:
+        names = {*os.listdir(directory)}
+    except (FileNotFoundError, NotADirectoryError) as error:
+        if not os.path.lexists(directory):
+            return []
+        reason = "it is a file, or a link to what is not there"
+        raise OSError(error.errno, reason, os.fspath(directory)) from error
     steps = (int(match[1]) for name in names if (match := _NAME.fullmatch(name)))
     # Files that other programs have named, such as step-5.keras, are none.
     return sorted(step for step in steps if checkpoint_path("", step) in names)

@@ -18,7 +18,7 @@ from tfeff.utils.checks import (
     check_path,
     check_string,
 )
-from tfeff.utils.files import remove_folder, write_text
+from tfeff.utils.files import is_there, remove_folder, write_text
 from tfeff.utils.json_files import read_object
 
 METRICS = "metrics.json"
@@ -183,7 +183,7 @@ class Grid:
         folders = [self.folder(x, seed) for x in settings for seed in seeds]
         with contextlib.ExitStack() as stack:
             # Who reads a finished grid need not be able to write to it.
-            if not all(os.path.exists(os.path.join(x, METRICS)) for x in folders):
+            if not all(is_there(os.path.join(x, METRICS)) for x in folders):
                 lock = run_lock.lock_directory(self.directory)
                 stack.callback(lock.close)
                 if lock.users > 1:  # Another thread has it.
@@ -200,7 +200,7 @@ class Grid:
     def _cell(self, cell, setting, seed):
         folder = self.folder(setting, seed)
         path = os.path.join(folder, METRICS)
-        if not os.path.exists(path):
+        if not is_there(path):
             remove_folder(folder)
             os.makedirs(folder)
             metrics = {

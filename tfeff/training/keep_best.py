@@ -15,6 +15,7 @@ from tfeff.utils.checks import (
     check_path,
     check_string,
 )
+from tfeff.utils.files import is_there
 
 FILE = "dev_metrics.csv"
 
@@ -94,7 +95,7 @@ class KeepBest(keras.callbacks.Callback):
             self._patience = check_integer("patience", patience)
         directory = check_path("directory", directory)
         self._path = os.path.join(os.path.abspath(directory), FILE)
-        if os.path.exists(self._path):
+        if is_there(self._path):
             raise ValueError(
                 f"`directory` must not hold {FILE} of another training. "
                 f"Received: {directory=}"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import keras
 
-from tfeff.utils.files import set_aside, write_text
+from tfeff.utils.files import is_there, set_aside, write_text
 from tfeff.utils.job_output import say
 
 
@@ -51,7 +51,7 @@ def restore(path: str, step: int, saved: str | None) -> str:
         The text that the file now has.
     """
     found = ""
-    if os.path.exists(path):
+    if is_there(path):
         with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
             found = file.read().replace("\r\n", "\n")
     is_whole = True
@@ -66,7 +66,7 @@ def restore(path: str, step: int, saved: str | None) -> str:
         _set_aside(path, step)
     if saved:
         _write(saved, path)
-    elif os.path.exists(path):
+    elif is_there(path):
         os.remove(path)
     return saved
 
@@ -83,7 +83,7 @@ def write_rows(rows: Sequence[Mapping], path: str | os.PathLike) -> None:
 
 def _set_aside(path, step):
     kept = "it is missing"
-    if os.path.exists(path):
+    if is_there(path):
         kept = f"it is kept as {os.path.basename(set_aside(path, 'damaged'))}"
     say(
         f"{path} is not as the checkpoint of step {step} has it: {kept}, and the run "

@@ -213,9 +213,9 @@ class RunDirectory:
         """Releases the directory; a start that made nothing leaves nothing there."""
         lock, self._lock = self._lock, None
         is_unused = lock and lock.users == 1 and lock.is_new
-        if is_unused and self._files() <= {_CONFIG}:
-            # The lock is still held: no other process can have opened it.
-            with contextlib.suppress(FileNotFoundError):
+        # The folder may be gone. While the lock is held, no other process opens it.
+        with contextlib.suppress(OSError):
+            if is_unused and self._files() <= {_CONFIG}:
                 os.remove(self.path(_CONFIG))
         remote, self._remote = self._remote, None
         try:

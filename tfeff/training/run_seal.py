@@ -17,14 +17,14 @@ from tfeff.utils.digests import (
     sha256,
     write_list,
 )
-from tfeff.utils.files import PARTIAL
+from tfeff.utils.files import PARTIAL, is_there
 
 _EARLIER = f"{FILE_NAME}.earlier"
 
 
 def seal_file(path: str) -> None:
     """Notes the digest of a file beside it, or compares it with the one noted."""
-    if os.path.exists(path + SUFFIX):
+    if is_there(path + SUFFIX):
         compare(path + SUFFIX)
     else:
         write_list(path + SUFFIX, {os.path.basename(path): sha256(path)})
@@ -49,7 +49,7 @@ def seal_folder(folder: str) -> None:
 
 def seal_folder_once(folder: str) -> None:
     """Notes the digests of all files, or compares them with those noted."""
-    if os.path.exists(os.path.join(folder, FILE_NAME)):
+    if is_there(os.path.join(folder, FILE_NAME)):
         check_folder(folder)
     else:
         seal_folder(folder)
@@ -81,11 +81,11 @@ def reseal_folder(folder: str) -> list[str]:
         The names of the files that have changed.
     """
     path, earlier = os.path.join(folder, FILE_NAME), os.path.join(folder, _EARLIER)
-    if not os.path.exists(earlier):
+    if not is_there(earlier):
         return []
     unchanged, changed = {}, []
     # A process that was killed may have noted newer ones.
-    if not os.path.exists(path):
+    if not is_there(path):
         for digest, name in read_list(earlier):
             if not os.path.isfile(file := os.path.join(folder, name)):
                 continue

@@ -35,6 +35,21 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NUMBERS = {os.strerror(number): number for number in errno.errorcode}
 
 
+def is_there(path: str | os.PathLike) -> bool:
+    """Whether a path leads to something, where `os.path.exists` hides a failing disk.
+
+    What seems to be missing is made anew, and what is left of it removed.
+
+    Raises:
+        OSError: if the system cannot tell.
+    """
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
 def is_unreadable(error: Exception) -> TypeGuard[OSError]:
     """Whether the system refused to read a file, which says nothing of its content."""
     return isinstance(error, OSError) and error.errno not in _NOT_REFUSED
@@ -143,7 +158,8 @@ def _exchange(new, path):
     """Exchanges the names of two folders; after an error both have their own."""
     parent, name = os.path.split(path)
     # Not in the partial folder, which the next process would remove with its content.
-    old = tempfile.mkdtemp(prefix=f"{name}.replaced-", dir=parent)
+    short = os.fsdecode(os.fsencode(name)[:200])  # Names have 255 bytes at most.
+    old = tempfile.mkdtemp(prefix=f"{short}.replaced-", dir=parent)
     try:
         os.rename(path, old)
         os.rename(new, path)
@@ -192,6 +208,25 @@ def temporary_folder(parent: str) -> Iterator[str]:
     finally:
         _remove_locked(folder)
         os.close(lock)
+
+
+@contextlib.contextmanager
+def system_folder() -> Iterator[str]:
+    """Yields a new folder where the system has temporary files, removed at the end.
+
+    Nothing else may be written meanwhile.
+
+    Raises:
+        OSError: if the disk is full; it names that place.
+    """
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            yield folder
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        reason = f"{error.strerror}, for temporary files; TMPDIR names another place"
+        raise OSError(error.errno, reason, tempfile.gettempdir()) from error
 
 
 def write_numbered(folder: str, write: Callable[[str], object]) -> str:
@@ -244,14 +279,14 @@ def atomic_file(path: str | os.PathLike) -> Iterator[str]:
     has the same file name, extension included.
 
     Args:
-        path: the file to write; an existing file is replaced.
+        path: the file to write; an existing file is replaced, that behind a link, too.
 
     Raises:
         OSError: if `path` is something other than a file, such as a device, or writing
             fails, for example on a full disk; it names `path`.
     """
-    path = os.path.abspath(os.fspath(path))
-    check_regular(path)
+    check_regular(os.path.abspath(os.fspath(path)))
+    path = os.path.realpath(path)
     with _partial(path) as unfinished:
         yield unfinished
         _sync(unfinished)
@@ -294,6 +329,25 @@ def write_bytes(path: str | os.PathLike, content: bytes) -> None:
     """
     with atomic_file(path) as unfinished, open(unfinished, "wb") as file:
         file.write(content)
+
+
+def reserve(folder: str | os.PathLike, size: int) -> None:
+    """Raises an OSError where a folder's disk has no room for a file of a size.
+
+    HDF5 ends the process where a disk is full while it writes.
+
+    Args:
+        folder: the folder.
+        size: integer, bytes.
+    """
+    if not hasattr(os, "posix_fallocate"):
+        return
+    with tempfile.TemporaryFile(dir=os.fspath(folder)) as file:
+        try:
+            os.posix_fallocate(file.fileno(), 0, size)
+        except OSError as error:
+            if error.errno in _FULL:
+                raise
 
 
 def set_aside(path: str, mark: str) -> str:
@@ -366,16 +420,16 @@ def _failure(error, temporary):
 
     `temporary` is what the names of folders for unfinished files begin with.
     """
+    # HDF5's errors, and those of safetensors, which are no OSErrors.
+    found = re.search(r"(?:errno =|\(os error) (\d+)", str(error))
+    if found:
+        return int(found[1]), os.strerror(int(found[1]))
     if isinstance(error, OSError):
-        # On a full disk, h5py and `write` name no file, `open` the partial one.
+        # On a full disk, `write` names no file, `open` the partial one.
         named = os.fspath(error.filename or temporary)
         if not named.startswith(temporary):
             return None
         return error.errno, error.strerror or str(error)
-    # h5py raises it if the disk is full when it closes a file.
-    found = re.search(r"errno = (\d+)", str(error))
-    if isinstance(error, RuntimeError) and found:
-        return int(found[1]), os.strerror(int(found[1]))
     if not hasattr(error, "error_code"):
         return None
     # TensorFlow's have the file and the reason, as "FILE; No space left on device". Its

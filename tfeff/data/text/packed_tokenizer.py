@@ -1,13 +1,13 @@
 """A tokenizer as bytes, which other processes and machines make it of again."""
 
 import os
-import tempfile
 from typing import NamedTuple
 
 import keras
 import keras_hub
 
 from tfeff.data.text.tokenizers import tokenizer_fingerprint
+from tfeff.utils.files import system_folder
 
 
 class PackedTokenizer(NamedTuple):
@@ -20,7 +20,7 @@ class PackedTokenizer(NamedTuple):
     @classmethod
     def of(cls, tokenizer: keras_hub.tokenizers.Tokenizer) -> "PackedTokenizer":
         """Packs a tokenizer."""
-        with tempfile.TemporaryDirectory() as folder:
+        with system_folder() as folder:
             tokenizer.save_assets(folder)
             files = {}
             for name in os.listdir(folder):
@@ -36,7 +36,7 @@ class PackedTokenizer(NamedTuple):
             ValueError: if it is another one here, as with other versions of libraries.
         """
         tokenizer = keras.saving.deserialize_keras_object(self.config)
-        with tempfile.TemporaryDirectory() as folder:
+        with system_folder() as folder:
             for name, content in self.files.items():
                 with open(os.path.join(folder, name), "wb") as file:
                     file.write(content)

@@ -6,7 +6,6 @@ import io
 import json
 import os
 import re
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 
 import keras
@@ -27,7 +26,7 @@ from tfeff.utils.checks import (
     differences,
 )
 from tfeff.utils.digests import check_file
-from tfeff.utils.files import write_bytes
+from tfeff.utils.files import system_folder, write_bytes
 
 SPECIAL_NAMES = ("pad_token_id", "cls_token_id", "sep_token_id", "mask_token_id")
 FRAME_NAMES = SPECIAL_NAMES[:3]  # Of the tokens around texts.
@@ -344,7 +343,7 @@ def tokenizer_fingerprint(tokenizer: keras_hub.tokenizers.Tokenizer) -> str:
     config = {k: v for k, v in tokenizer.get_config().items() if k not in _NO_SETTINGS}
     checksum = hashlib.sha256(type(tokenizer).__name__.encode("utf-8"))
     checksum.update(json.dumps(config, sort_keys=True, default=str).encode("utf-8"))
-    with tempfile.TemporaryDirectory() as directory:
+    with system_folder() as directory:
         tokenizer.save_assets(directory)
         for name in sorted(os.listdir(directory)):
             with open(os.path.join(directory, name), "rb") as file:
