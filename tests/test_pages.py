@@ -29,6 +29,7 @@ RUN = {
     ],  # The text without a mask has no filling.
     "docs/PYPI.md": ["served/1\n"],
     "docs/LAYERS.md": ["(2, 2)", "(4, 2, 100)"],
+    "docs/EXTENDING.md": ["\nMaxClassifier 1000.0\n"],
     "docs/ENCODERS.md": ["(2, 9, 512) 3", "'shatter_base'", "(1, 700, 128)"],
     "docs/PRETRAINING.md": ["\n4\n"],
     "docs/FINETUNING.md": ["\nWeather\n", "precision    recall"],
@@ -91,7 +92,11 @@ def test_commands_of_pages_exist(page):
 
     text = text_of(page)
     flags = {
-        name: {"config", *(x.name for x in fields_of(_load(command.settings)))}
+        name: {
+            "config",
+            "import",
+            *(x.name for x in fields_of(_load(command.settings))),
+        }
         for name, command in COMMANDS.items()
     }
     makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")

@@ -120,6 +120,29 @@ def test_functions_of_commands_exist(name):
     assert callable(main._load(main.COMMANDS[name].function))
 
 
+def test_modules_of_ones_own_are_imported_first(tmp_path, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "first_module.py").write_text("print('first')")
+    (tmp_path / "second_module.py").write_text("import first_module; print('second')")
+    given = ("--import=second_module", "report", "--import=first_module")
+    for arguments in (given, given[::-1]):
+        monkeypatch.delitem(sys.modules, "first_module", raising=False)
+        monkeypatch.delitem(sys.modules, "second_module", raising=False)
+        status, text, _ = output(capsys, *arguments, "--help")
+        assert status == 0 and text.startswith("first\nsecond\nusage: tfeff report")
+    status, _, error = output(capsys, "report", "--import=third_module")
+    assert status == 1
+    assert error == (
+        "error: `--import` must name a module that can be imported; PYTHONPATH is the "
+        "folder of one of your own. Received: --import=third_module: No module named "
+        "'third_module'\n"
+    )
+    # What stands behind dashes is of another program.
+    assert main._import_modules(["cache", "--", "--import=third_module"]) == [
+        *("cache", "--", "--import=third_module")
+    ]
+
+
 def test_unknown_commands_and_flags_name_a_near_miss(capsys):
     status, text, error = output(capsys, "konvert", "a", "b")
     assert (status, text) == (2, "")

@@ -84,7 +84,7 @@ PRETRAINING = {
     "bert_rab_base": ("bert_rab_base", SHATTER | BASE),
     "xlnet_base": (
         "xlnet_base",
-        SHATTER | BASE | dict(objective="permutation_lm"),
+        SHATTER | BASE | dict(objective="permutation_lm", mask_rate=None),
     ),
     "no_position_base": ("no_position_base", SHATTER | BASE),
     "part_mask_base": ("part_mask_base", SHATTER | BASE),

@@ -112,7 +112,7 @@ def _import_modules(arguments):
             importlib.import_module(module)
         except (ImportError, ValueError) as error:
             raise ValueError(
-                "`import` must name a module that can be imported; PYTHONPATH is the "
+                "`--import` must name a module that can be imported; PYTHONPATH is the "
                 f"folder of one of your own. Received: {_IMPORT}{module}: {error}"
             ) from error
     return [x for x in arguments[:end] if x not in given] + arguments[end:]

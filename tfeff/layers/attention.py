@@ -141,7 +141,7 @@ class Attention(Layer):
             raise ValueError(
                 f"{type(self).__name__} {self.name!r} cannot compute queries without a "
                 "position, as in layerwise pooling: it has no scores for them. Softmax "
-                "and one-head attentions can."
+                "and one-head attentions can; a class of one's own declares `can_pool`."
             )
         if inputs.positional and not self.any_mask:
             raise ValueError(

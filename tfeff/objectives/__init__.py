@@ -4,7 +4,9 @@ from tfeff.objectives.copying import copy_head, copy_layers
 from tfeff.objectives.distillation.layer_map import common_maps
 from tfeff.objectives.distillation.model import Distillation
 from tfeff.objectives.generator import generator_for
+from tfeff.objectives.heads import Head
 from tfeff.objectives.masked_lm import MaskedLM
+from tfeff.objectives.objective import Objective
 from tfeff.objectives.permutation_lm import PermutationLM
 from tfeff.objectives.registry import PretrainingObjective, get, names, register
 from tfeff.objectives.replaced_token import ReplacedTokenDetection
@@ -15,7 +17,9 @@ __all__ = [
     "Distillation",
     "GlobalMeanBinaryCrossentropy",
     "GlobalMeanCrossentropy",
+    "Head",
     "MaskedLM",
+    "Objective",
     "PermutationLM",
     "PretrainingObjective",
     "ReplacedTokenDetection",

@@ -18,14 +18,26 @@ class Head:
         weights: its variables by their names in the part, such as `"kernel"`.
         settings: the arguments with which its weights compute what they were trained
             for: strings and numbers by name, such as `{"activation": "tanh"}`.
+
+    Example:
+
+    >>> dense = keras.layers.Dense(3)
+    >>> dense.build((None, 8))
+    >>> sorted(Head.of(dense, activation="tanh").arrays())
+    ['activation', 'bias', 'kernel']
     """
 
     weights: Mapping[str, keras.Variable]
     settings: Mapping[str, str | float] = dataclasses.field(default_factory=dict)
 
     @classmethod
-    def of(cls, layer: keras.layers.Layer, **settings) -> "Head":
-        """A layer as a head."""
+    def of(cls, layer: keras.layers.Layer, **settings: str | float) -> "Head":
+        """A layer as a head.
+
+        Args:
+            layer: a layer that is built.
+            **settings: `settings`.
+        """
         return cls(weight_names(layer), settings)
 
     def arrays(self) -> dict[str, np.ndarray]:

@@ -1,6 +1,7 @@
 """The base class of pretraining objectives and tasks."""
 
 import inspect
+import os
 from typing import Any
 
 import keras
@@ -8,6 +9,7 @@ from keras import ops
 
 from tfeff.compat import StaysFrozen
 from tfeff.encoders import Encoder
+from tfeff.encoders.encoder import check_encoder
 from tfeff.encoders.layer_states import layer_states, make_with_states
 from tfeff.formats.export_model import export_outputs
 from tfeff.layers.attention import stands_for
@@ -21,6 +23,7 @@ from tfeff.training.target_metrics import (
     SparseCrossEntropy,
 )
 from tfeff.utils.definitions import check_config
+from tfeff.utils.types import Config, Tensor
 
 # The metric that replaces a loss in reports: its mean over all targets seen.
 TARGET_MEAN = "mean_loss"
@@ -54,13 +57,28 @@ class Objective(StaysFrozen, DistributedModel):
     loss by the output's name, and override `default_loss` and `default_metrics`, which
     then are dicts of the same names. Those that are made of the encoder by another
     argument than `encoder` set `encoder_argument`; those that run its blocks in another
-    way than its call does set `calls_encoder`.
+    way than its call does set `calls_encoder`. docs/EXTENDING.md has a whole one.
 
     Args:
         encoder: the `tfeff.encoders.Encoder` to pretrain or to fine-tune.
         inputs: dict of `keras.KerasTensor`.
         outputs: a `keras.KerasTensor` or a dict of them.
         **kwargs: `name` and `trainable`.
+
+    Raises:
+        TypeError: if `encoder` is not a `tfeff.encoders.Encoder`.
+
+    Example: which of two words each token is.
+
+    >>> import tfeff
+    >>> class Two(Objective):
+    ...     def __init__(self, encoder, **kwargs):
+    ...         hidden = encoder(encoder.input)["sequence_output"]
+    ...         logits = keras.layers.Dense(2)(hidden)
+    ...         super().__init__(encoder, encoder.input, logits, **kwargs)
+    >>> model = Two(tfeff.encoders.build("shatter_tiny", vocabulary_size=100))
+    >>> model.output_shape
+    (None, None, 2)
     """
 
     encoder_argument = "encoder"
@@ -69,7 +87,8 @@ class Objective(StaysFrozen, DistributedModel):
     rating_scale = 1.0  # The unit that errors of ratings are measured in.
     _weights_of_means: tuple | None = None
 
-    def __init__(self, encoder: Encoder, inputs, outputs, **kwargs):
+    def __init__(self, encoder: Encoder, inputs: Any, outputs: Any, **kwargs: Any):
+        check_encoder("encoder", encoder)
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
         self.encoder = encoder
         # Mixed float16 needs the model's own policy for Keras to scale the loss.
@@ -85,13 +104,19 @@ class Objective(StaysFrozen, DistributedModel):
     def default_optimizer(self) -> keras.optimizers.Optimizer:
         return adamw(1e-4, warmup_steps=10_000, total_steps=1_000_000)
 
-    def default_loss(self):
+    def default_loss(self) -> Any:
         return GlobalMeanCrossentropy()
 
-    def default_metrics(self):
+    def default_metrics(self) -> Any:
         return token_metrics()
 
-    def compile(self, optimizer="auto", loss="auto", weighted_metrics="auto", **kwargs):
+    def compile(  # type: ignore[override]
+        self,
+        optimizer: Any = "auto",
+        loss: Any = "auto",
+        weighted_metrics: Any = "auto",
+        **kwargs: Any,
+    ) -> None:
         """As `keras.Model.compile`, with the papers' settings by default.
 
         Args:
@@ -196,7 +221,7 @@ class Objective(StaysFrozen, DistributedModel):
             return None
         return tuple(float(weights.get(name, 1.0)) for name in self.output_weights)
 
-    def call(self, inputs, training=None, mask=None):
+    def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
         if isinstance(inputs, dict):
             inputs = exact_inputs(inputs, self.input)
             if "mask_positions" in inputs:
@@ -207,12 +232,12 @@ class Objective(StaysFrozen, DistributedModel):
 
     def export(
         self,
-        filepath,
-        format="tf_saved_model",
-        verbose=None,
-        input_signature=None,
-        **kwargs,
-    ):
+        filepath: str | os.PathLike,
+        format: str = "tf_saved_model",
+        verbose: bool | None = None,
+        input_signature: Any = None,
+        **kwargs: Any,
+    ) -> None:
         """Writes the model as a SavedModel, for LiteRT or for ONNX.
 
         The file takes the model's inputs, int32, and returns its outputs, by their
@@ -254,8 +279,13 @@ class Objective(StaysFrozen, DistributedModel):
         return self.input, output if isinstance(output, dict) else {"logits": output}
 
     def compute_loss(
-        self, x=None, y=None, y_pred=None, sample_weight=None, training=True
-    ):
+        self,
+        x: Any = None,
+        y: Any = None,
+        y_pred: Any = None,
+        sample_weight: Any = None,
+        training: bool | None = True,
+    ) -> Tensor:
         check_targets(y)
         names = self.output_weights
         if names is not None and isinstance(y, dict) and set(y) != set(names):
@@ -267,7 +297,9 @@ class Objective(StaysFrozen, DistributedModel):
             y, y_pred, sample_weight = self._as_columns(y, y_pred, sample_weight)
         return super().compute_loss(x, y, y_pred, sample_weight, training)
 
-    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+    def compute_metrics(
+        self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None
+    ) -> dict[str, Any]:
         y, y_pred, sample_weight = self._as_columns(y, y_pred, sample_weight)
         # In float32, as the loss, if the model computes in half precision.
         y_pred = keras.tree.map_structure(lambda z: ops.cast(z, "float32"), y_pred)
@@ -277,7 +309,7 @@ class Objective(StaysFrozen, DistributedModel):
         """What Keras' losses and metrics get; `as_columns` of one number a target."""
         return y, y_pred, sample_weight
 
-    def get_metrics_result(self):
+    def get_metrics_result(self) -> dict[str, Any]:
         """Metrics by name; losses are means over targets, not over batches."""
         logs = super().get_metrics_result()
         keys, parts = [TARGET_MEAN], list(self.output_weights or ())
@@ -294,7 +326,7 @@ class Objective(StaysFrozen, DistributedModel):
             logs["loss"] = sum(w * m for w, m in zip(self._weights_of_means, means))
         return logs
 
-    def get_config(self):
+    def get_config(self) -> Config:
         check_config(self)
         return {
             "name": self.name,
@@ -304,7 +336,7 @@ class Objective(StaysFrozen, DistributedModel):
         }
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: Config) -> "Objective":
         config = dict(config)
         encoder = config.pop(cls.encoder_argument)
         return cls.of_encoder(keras.saving.deserialize_keras_object(encoder), config)

@@ -71,7 +71,7 @@ class PretrainSettings(CorpusSettings, OptimizerSettings):
     )
     objective: str = setting(
         "The objective: masked_lm, replaced_token, permutation_lm, sentence_order, "
-        "next_sentence, or one that is registered.",
+        "next_sentence, or one that a module of --import registers.",
         "masked_lm",
     )
     mask_rate: float | None = setting(

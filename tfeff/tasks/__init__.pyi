@@ -32,4 +32,5 @@ from .saved_models import (
 )
 from .sentence_embedding import SentenceEmbedding as SentenceEmbedding
 from .span_qa import SpanQA as SpanQA
+from .task import Task as Task
 from .token_classifier import TokenClassifier as TokenClassifier

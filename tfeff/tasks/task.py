@@ -36,9 +36,24 @@ def logits_dtype(encoder: Encoder) -> str:
 
 
 class Task(Objective):
-    """A functional model of an encoder and a head, as of `Objective`."""
+    """Base of the models for fine-tuning: an `Objective` with defaults of its own.
 
-    def default_optimizer(self):
+    Args:
+        encoder, inputs, outputs, **kwargs: as of `tfeff.objectives.Objective`.
+
+    Raises:
+        TypeError: if `encoder` is not a `tfeff.encoders.Encoder`.
+
+    Example:
+
+    >>> import tfeff
+    >>> encoder = tfeff.encoders.build("shatter_tiny", vocabulary_size=100)
+    >>> hidden = encoder(encoder.input)["sequence_output"]
+    >>> Task(encoder, encoder.input, hidden[:, 0]).output_shape
+    (None, 128)
+    """
+
+    def default_optimizer(self) -> keras.optimizers.Optimizer:
         """AdamW for fine-tuning, at a constant rate."""
         return AdamW(1e-5, weight_decay=0.01, epsilon=1e-6, global_clipnorm=1.0)
 

@@ -10,8 +10,12 @@ import types
 from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any
 
+_TFEFF = __name__.partition(".")[0]
 # The end of an error message about a name that is not in a registry.
-UNREGISTERED = " One of your own must be registered before a model with it is loaded."
+UNREGISTERED = (
+    " One of your own must be registered before a model with it is loaded, in commands "
+    "by --import=MODULE."
+)
 
 
 def refusal(
@@ -89,7 +93,7 @@ def check_complete(
 
 
 def check_config(instance: Any) -> None:
-    """Raises where a class takes arguments, and inherits a `get_config` without them.
+    """Raises where a user's class takes arguments, and inherits its `get_config`.
 
     A loaded instance would have their defaults.
 
@@ -98,7 +102,8 @@ def check_config(instance: Any) -> None:
     """
     kinds = inspect.getmro(type(instance))
     inherits = next(i for i, kind in enumerate(kinds) if "get_config" in vars(kind))
-    if lost := sorted(_arguments(kinds[:inherits]) - _arguments(kinds[inherits:])):
+    own = [x for x in kinds[:inherits] if x.__module__.partition(".")[0] != _TFEFF]
+    if lost := sorted(_arguments(own) - _arguments(kinds[inherits:])):
         raise NotImplementedError(
             f"{type(instance).__name__} must override `get_config`, which must have "
             f"its {'argument' if len(lost) == 1 else 'arguments'} {', '.join(lost)}: "
