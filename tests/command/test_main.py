@@ -285,10 +285,22 @@ def test_configurations_are_listed(capsys):
     assert status == 1 and "Did you mean 'shaw_pretrain'?" in error
 
 
+def test_configurations_tell_what_their_paper_leaves_open(capsys):
+    left = "Left open there, with the command's default: "
+    for name, flags_left in {
+        "huang4": "--steps=1000",
+        "albert_base": "--batch_size=16 --steps=1000 --learning_rate=0.002",
+        "shatter_finetune_glue": "--epochs=3.0",
+    }.items():
+        assert output(capsys, "configs", name)[1].endswith(f"{left}{flags_left}\n")
+    assert left not in output(capsys, "configs", "shatter_base")[1]
+
+
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_flags_that_are_listed_are_those_of_the_configuration(name, capsys):
     _, text, _ = output(capsys, "configs", name)
     _, command, *lines = text.splitlines()
+    lines = [line for line in lines if line.startswith(" ")]
     cls = main._load(main.COMMANDS[command.removeprefix("tfeff ")].settings)
     given = [line.strip() for line in lines if "--task=" not in line]
     tasks = [shlex.split(line) for line in lines if "--task=" in line] or [[]]

@@ -1,11 +1,19 @@
 """`tfeff configs`."""
 
+import importlib
 import json
 from collections.abc import Mapping
 
 from tfeff.recipes.configurations import CONFIGURATIONS, Configuration, known
-from tfeff.recipes.settings import Settings, setting, settings
+from tfeff.recipes.pretrain_settings import RATE
+from tfeff.recipes.settings import Settings, fields_of, setting, settings
 from tfeff.utils.checks import check_choice
+
+# Of pretraining and of fine-tuning.
+_DECISIVE = (
+    *("sequence_length", "batch_size", "steps", "learning_rate"),
+    *("batch_sizes", "epochs", "learning_rates"),
+)
 
 
 @settings
@@ -52,7 +60,22 @@ def flags_of(configuration: Configuration) -> str:
     for task, values in configuration.by_task.items():
         flags = [f"--task={task}", *(_flag(*item) for item in values.items())]
         lines.append(f"    {' '.join(flags)}")
+    if left := _left_open(configuration):
+        lines.append(f"Left open there, with the command's default: {left}")
     return "\n".join(lines)
+
+
+def _left_open(configuration):
+    """The defaults of what decides a training and a configuration does not say."""
+    module = importlib.import_module(f"tfeff.recipes.{configuration.recipe}_settings")
+    cls = getattr(module, f"{configuration.recipe.capitalize()}Settings")
+    given = {*configuration.settings}.union(*configuration.by_task.values())
+    values = {field.name: field.default for field in fields_of(cls)}
+    values["learning_rate"] = RATE
+    left = [x for x in _DECISIVE if x not in given and values.get(x) is not None]
+    if configuration.recipe != "pretrain":
+        left = [x for x in left if x in ("batch_sizes", "epochs", "learning_rates")]
+    return " ".join(_flag(name, values[name]) for name in left)
 
 
 def _flag(name, value):

@@ -4,6 +4,9 @@ from tfeff.recipes.corpus_settings import CorpusSettings
 from tfeff.recipes.optimizer_settings import OptimizerSettings
 from tfeff.recipes.settings import DTYPES, MAX_SEED, setting, settings
 
+# Peak rates: that for new weights would undo those of a checkpoint.
+RATE = 2e-3
+RATE_OF_PRETRAINED = 5e-5
 OBJECTIVE = (
     "mask_rate",
     "masking",
@@ -125,8 +128,8 @@ class PretrainSettings(CorpusSettings, OptimizerSettings):
         minimum=1,
     )
     learning_rate: float | None = setting(
-        "Peak learning rate; by default 2e-3, which suits small new models, or 5e-5 "
-        "with pretrained.",
+        f"Peak learning rate; by default {RATE:g}, which suits small new models, or "
+        f"{RATE_OF_PRETRAINED:g} with pretrained.",
         None,
         above=0.0,
     )

@@ -20,7 +20,11 @@ from tfeff.recipes.corpus_settings import (
 from tfeff.recipes.data_record import caches_record
 from tfeff.recipes.intervals import eval_every
 from tfeff.recipes.overrides import check_override
-from tfeff.recipes.pretrain_settings import PretrainSettings
+from tfeff.recipes.pretrain_settings import (
+    RATE,
+    RATE_OF_PRETRAINED,
+    PretrainSettings,
+)
 from tfeff.recipes.pretraining_data import (
     check_pairs,
     check_targets,
@@ -99,9 +103,6 @@ def pretrain(
 
 
 S = TypeVar("S", bound=PretrainSettings)
-# The peak rates of trainings: a rate for new weights would undo those of a checkpoint.
-RATE = 2e-3
-RATE_OF_PRETRAINED = 5e-5
 
 
 def settle(settings: S, stages: int = 1) -> S:

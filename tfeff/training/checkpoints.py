@@ -134,8 +134,10 @@ def load_checkpoint(path: str | os.PathLike, compile: bool = True) -> keras.Mode
         model = keras.models.load_model(path, compile=compile)
     except DAMAGE as error:
         raise_unreadable(error, path)
+        # Keras adds the configuration of the whole model.
+        reason, *_ = str(error).split(" Full object config")
         raise ValueError(
-            f"The checkpoint {path} cannot be loaded: {type(error).__name__}: {error}"
+            f"The checkpoint {path} cannot be loaded: {type(error).__name__}: {reason}"
         ) from error
     if compile and _STEP in notes:
         _check_optimizer_is_loaded(model, path)
