@@ -9,6 +9,7 @@ from tfeff.recipes.settings import fields_of
 DIFFERENT = {
     "help": {
         "attention_dropout": "a new encoder has its preset's rate",
+        "memory_efficient": "a new encoder recomputes nothing",
         "batch_size": "evaluate has one device",
         "batch_sizes": "of windows",
         "cache_dir": "what is written, or read",

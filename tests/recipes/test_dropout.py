@@ -71,3 +71,18 @@ def test_of_a_new_encoder(rates, expected):
 def test_bad_rates_are_named(name):
     with pytest.raises(ValueError, match=f"`{name}` must be .*{name}=1.0"):
         PretrainSettings(run_dir="run", **{name: 1.0})
+
+
+def test_what_is_recomputed(saved):
+    recomputed = dict(memory_efficient="block")
+    settings = FinetuneSettings(
+        run_dir="run", task="RTE", pretrained=saved, data="data", **recomputed
+    )
+    assert finetuning.load_pretrained(settings)[0].memory_efficient == "block"
+    sizes = dict(num_layers=1, hidden_dim=16, num_heads=2, intermediate_dim=16)
+    for start in (dict(pretrained=saved), dict(preset="bert_tiny", override=sizes)):
+        settings = PretrainSettings(
+            run_dir="run", sequence_length=16, **start, **recomputed
+        )
+        encoder = pretraining_model.make_model(settings).encoder
+        assert encoder.memory_efficient == "block"

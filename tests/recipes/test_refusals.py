@@ -109,6 +109,11 @@ def refusal(command, flags, capsys):
         (PRETRAIN, ["--override=max_sequence_length=8"], "override"),
         (PRETRAIN, ["--override=dropout=0.5", "--dropout=0.0"], "override"),
         (PRETRAIN, ["--override=attention_dropout=0", "--attention_dropout=0"], "over"),
+        (
+            PRETRAIN,
+            ["--override=memory_efficient=block", "--memory_efficient=attention"],
+            "over",
+        ),
         (PRETRAIN, ["--override=dtype=mixed_float16"], "override"),
         (PRETRAIN, ["--override=dtype=banana"], "override"),
         (PRETRAIN, ["--override=name=a b/c"], "override"),

@@ -55,6 +55,11 @@ def test_overrides(saved):
     assert shorter.blocks[0].attention.dropout == 0.0
     apart, _ = load_pretrained(run, attention_dropout=0.2)
     assert (apart.dropout, apart.attention_dropout) == (0.3, 0.2)
+    for value in ("block", "attention", False):
+        recomputing, _ = load_pretrained(run, memory_efficient=value)
+        assert recomputing.memory_efficient == value
+    with pytest.raises(ValueError, match="`memory_efficient` must be.*'some'"):
+        load_pretrained(run, memory_efficient="some")
     assert apart.blocks[0].dropout == 0.3 and apart.blocks[0].attention.dropout == 0.2
 
 

@@ -11,7 +11,7 @@ GROUPS = {
     "the model": (
         *("preset", "num_layers", "override", "pretrained", "pretrained_steps"),
         *("swap_positions", "new_segments", "pooling", "dropout", "attention_dropout"),
-        *("head_dropout", "lora_rank", "save_lora", "dtype"),
+        *("head_dropout", "lora_rank", "save_lora", "dtype", "memory_efficient"),
     ),
     "texts and examples": (
         *("corpus", "text_field", "validation", "validation_fraction"),

@@ -241,9 +241,9 @@ class EncoderFiles:
         says so if there is none. Names on a hub are left to the hub's own checks.
 
         Args:
-            preset: a folder, or a preset of tfeff on a hub, such as
-                `"hf://someone/some-shatter"`. Of other models on a hub `tfeff convert`
-                makes one.
+            preset: a folder, that of a preset or of a run, or a preset of tfeff on a
+                hub, such as `"hf://someone/some-shatter"`. Of other models on a hub
+                `tfeff convert` makes one.
             load_weights: whether the weights are read, or initialised.
             **kwargs: arguments of the encoder that override the preset's.
 
@@ -253,6 +253,8 @@ class EncoderFiles:
             OSError: if the system refuses to read a file.
         """
         is_local = isinstance(preset, (str, os.PathLike)) and os.path.isdir(preset)
+        if is_local:
+            preset = preset_folder(os.fspath(preset))
         hint = architecture_hint(preset)
         if is_local:
             hint = checkpoint_hint(os.listdir(preset))
@@ -262,7 +264,6 @@ class EncoderFiles:
                 f"Received: preset={os.fspath(preset)!r}{hint}"
             )
         if is_local:
-            preset = os.fspath(preset)
             check_preset(preset, lambda name: name in CONFIGS)
         try:
             return super().from_preset(preset, load_weights, **kwargs)

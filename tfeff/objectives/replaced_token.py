@@ -33,6 +33,9 @@ from tfeff.training.optimizers import AdamW, adamw
 from tfeff.utils.checks import check_positive
 from tfeff.utils.types import Config, Tensor
 
+# Arguments of both networks that a loaded model may have.
+_OF_BOTH = {"dropout", "attention_dropout", "dtype", "memory_efficient"}
+
 
 @keras.saving.register_keras_serializable(package="tfeff")
 class ReplacedTokenDetection(Objective):
@@ -303,7 +306,7 @@ class ReplacedTokenDetection(Objective):
             )
         generator = keras.saving.deserialize_keras_object(config["generator"])
         inner = generator.get_config()
-        for name in {"dropout", "attention_dropout", "dtype"} & set(given):
+        for name in _OF_BOTH & set(given):
             inner[name] = given[name]
         old, new = inner["max_sequence_length"], given.get("sequence_length", 0)
         if new > old:

@@ -1,7 +1,14 @@
 """Settings of the optimizer and of fine-tuning, which several recipes have."""
 
 from tfeff.recipes.run_settings import RunSettings
-from tfeff.recipes.settings import DTYPES, MAX_SEED, fields_of, setting, settings
+from tfeff.recipes.settings import (
+    DTYPES,
+    MAX_SEED,
+    RECOMPUTED,
+    fields_of,
+    setting,
+    settings,
+)
 
 
 @settings
@@ -92,6 +99,12 @@ class TuningSettings(OptimizerSettings):
         below=1.0,
     )
     dtype: str = setting("Precision.", "float32", choices=DTYPES)
+    memory_efficient: str | None = setting(
+        "What the backward pass recomputes, to save memory: whole blocks, or scores of "
+        "attentions; default: as pretrained.",
+        None,
+        choices=RECOMPUTED,
+    )
     lora_rank: int | None = setting(
         "Rank of LoRA adapters, which train with the head in place of the encoder's "
         "weights; default: none.",

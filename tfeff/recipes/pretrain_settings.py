@@ -2,7 +2,7 @@
 
 from tfeff.recipes.corpus_settings import CorpusSettings
 from tfeff.recipes.optimizer_settings import OptimizerSettings
-from tfeff.recipes.settings import DTYPES, MAX_SEED, setting, settings
+from tfeff.recipes.settings import DTYPES, MAX_SEED, RECOMPUTED, setting, settings
 
 # Peak rates: that for new weights would undo those of a checkpoint.
 RATE = 2e-3
@@ -158,6 +158,12 @@ class PretrainSettings(CorpusSettings, OptimizerSettings):
         "Seed of weights, order, masks and dropout.", 0, minimum=0, maximum=MAX_SEED
     )
     dtype: str = setting("Precision.", "float32", choices=DTYPES)
+    memory_efficient: str | None = setting(
+        "What the backward pass recomputes, to save memory: whole blocks, or scores of "
+        "attentions; default: nothing, or as pretrained.",
+        None,
+        choices=RECOMPUTED,
+    )
     strategy: str = setting(
         "Where to train: on one device, on all GPUs of this machine (mirrored), on the "
         "machines of TF_CONFIG (multi_worker, with one run_dir), or on a TPU.",
@@ -178,3 +184,9 @@ class PretrainSettings(CorpusSettings, OptimizerSettings):
         (),
         minimum=1,
     )
+
+    @property
+    def peak_rate(self) -> float:
+        """The learning rate, or its default."""
+        default = RATE_OF_PRETRAINED if self.pretrained else RATE
+        return default if self.learning_rate is None else self.learning_rate

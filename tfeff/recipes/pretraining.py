@@ -20,11 +20,7 @@ from tfeff.recipes.corpus_settings import (
 from tfeff.recipes.data_record import caches_record
 from tfeff.recipes.intervals import eval_every
 from tfeff.recipes.overrides import check_override
-from tfeff.recipes.pretrain_settings import (
-    RATE,
-    RATE_OF_PRETRAINED,
-    PretrainSettings,
-)
+from tfeff.recipes.pretrain_settings import PretrainSettings
 from tfeff.recipes.pretraining_data import (
     check_pairs,
     check_targets,
@@ -112,11 +108,11 @@ def settle(settings: S, stages: int = 1) -> S:
     warmup_steps = settings.warmup_steps
     if warmup_steps is None:
         warmup_steps = min(100, settings.steps // 5)
-    rate = settings.learning_rate
-    if rate is None:
-        rate = RATE_OF_PRETRAINED if settings.pretrained else RATE
     settings = dataclasses.replace(
-        settings, eval_every=every, warmup_steps=warmup_steps, learning_rate=rate
+        settings,
+        eval_every=every,
+        warmup_steps=warmup_steps,
+        learning_rate=settings.peak_rate,
     )
     _check_overrides(settings)
     check_no_fraction(settings)
@@ -165,7 +161,10 @@ def settle(settings: S, stages: int = 1) -> S:
 
 def _check_overrides(settings):
     """Raises where an override gives what other settings give, or is too small."""
-    names = ("dtype", "dropout", "attention_dropout", "num_layers")
+    names = (
+        *("dtype", "dropout", "attention_dropout", "num_layers"),
+        "memory_efficient",
+    )
     given = {name: getattr(settings, name, None) for name in names}
     least = {
         "vocabulary_size": settings.vocabulary_size,

@@ -37,8 +37,8 @@ def make_model(settings: PretrainSettings, **changes) -> keras.Model:
         encoder, _ = load_pretrained(settings, seed=settings.seed)
         print_frozen(encoder)
     else:
-        names = ("dropout", "attention_dropout")
-        rates = {name: getattr(settings, name) for name in names}
+        names = ("dropout", "attention_dropout", "memory_efficient")
+        given = {name: getattr(settings, name) for name in names}
         with named_as(overrides="override"):
             encoder = tfeff.encoders.build(
                 settings.preset,
@@ -46,7 +46,7 @@ def make_model(settings: PretrainSettings, **changes) -> keras.Model:
                     "vocabulary_size": settings.vocabulary_size,
                     "max_sequence_length": settings.sequence_length,
                     "dtype": settings.dtype,
-                    **{name: rate for name, rate in rates.items() if rate is not None},
+                    **{name: x for name, x in given.items() if x is not None},
                     **settings.override,
                     **changes,
                 },
@@ -63,10 +63,9 @@ def make_model(settings: PretrainSettings, **changes) -> keras.Model:
             f"Received: objective={settings.objective!r}, which makes a "
             f"{type(model).__name__}"
         )
-    assert settings.learning_rate is not None  # `settle` has chosen it.
     model.compile(
         optimizer=tfeff.training.adamw(
-            settings.learning_rate,
+            settings.peak_rate,
             settings.warmup_steps or 0,
             settings.steps,
             weight_decay=settings.weight_decay,

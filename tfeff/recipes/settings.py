@@ -33,6 +33,7 @@ else:
 T = TypeVar("T")
 S = TypeVar("S", bound="Settings")
 DTYPES = ("float32", "mixed_bfloat16", "mixed_float16")
+RECOMPUTED = ("block", "attention")
 MAX_SEED = 2**32 - 1  # NumPy's.
 _RAISES = """Raises:
     TypeError: if a value has another type than its setting.

@@ -49,4 +49,5 @@ def load_pretrained(settings: Any, step: int | None = None, seed: int = 0):
             dtype=settings.dtype,
             seed=seed,
             swap_positions=settings.swap_positions,
+            memory_efficient=settings.memory_efficient,
         )

@@ -6,6 +6,7 @@ A preset can keep a model's heads, too.
 import contextlib
 import os
 import re
+from typing import Any
 
 import keras
 import keras_hub
@@ -29,6 +30,7 @@ from tfeff.encoders.preset_files import (
 from tfeff.encoders.preset_heads import check_preset_path, save_preset
 from tfeff.encoders.quantization import check_keeps_quantization
 from tfeff.encoders.swap_positions import METHODS
+from tfeff.layers.encoder_block import check_memory_efficient
 from tfeff.objectives.objective import Objective
 from tfeff.storage.arguments import READ_MODEL, WRITE, paths
 from tfeff.storage.manifest import OF_UPLOADS
@@ -155,6 +157,7 @@ def load_pretrained(
     seed: int = 0,
     attention_dropout: float | None = None,
     swap_positions: str | None = None,
+    memory_efficient: bool | str | None = None,
 ) -> tuple[Encoder, keras_hub.tokenizers.Tokenizer]:
     """Reads a pretrained encoder and its tokenizer, to train them further.
 
@@ -181,6 +184,9 @@ def load_pretrained(
         swap_positions: a method of `tfeff.encoders.swap_positions`, such as `"huang4"`,
             which takes the place of absolute positions before the encoder is
             extended; `None` keeps them.
+        memory_efficient: what the backward pass recomputes, as of
+            `tfeff.encoders.Encoder`: `"block"`, `"attention"` or False; `None` means as
+            the encoder was saved.
 
     Returns:
         The encoder and its KerasHub tokenizer.
@@ -204,7 +210,7 @@ def load_pretrained(
     if swap_positions is not None:
         check_choice("swap_positions", swap_positions, METHODS)
     seed = check_integer("seed", seed, 0)
-    overrides = {}
+    overrides: dict[str, Any] = {}
     rates = {"dropout": dropout, "attention_dropout": attention_dropout}
     for name, rate in rates.items():
         if rate is not None:
@@ -216,6 +222,8 @@ def load_pretrained(
             raise ValueError(
                 f"`dtype` must be a dtype or a policy. Received: dtype={dtype!r:.80}"
             ) from error
+    if memory_efficient is not None:
+        overrides["memory_efficient"] = check_memory_efficient(memory_efficient)
     folder, step = split_step(path)
     if step is None:
         encoder, tokenizer = _read_preset(folder, overrides)
