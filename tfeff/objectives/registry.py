@@ -205,7 +205,7 @@ def names() -> list[str]:
     return sorted(_REGISTRY)
 
 
-def is_own(name: str) -> bool:
+def is_of_tfeff(name: str) -> bool:
     """Whether an objective's name is one of tfeff's own."""
     return name in _OWN
 

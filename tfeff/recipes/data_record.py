@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import tfeff
-from tfeff.objectives.registry import is_own
+from tfeff.objectives.registry import is_of_tfeff
 from tfeff.recipes.corpora import CACHES, cached_crosses_documents
 from tfeff.recipes.pretrain_settings import PretrainSettings
 from tfeff.storage.arguments import READ_MODEL, paths
@@ -193,7 +193,7 @@ def examples_record(objective: tfeff.objectives.PretrainingObjective) -> dict:
 
     Nothing of tfeff's own objectives, whose settings are in the run's configuration.
     """
-    if is_own(objective.name):
+    if is_of_tfeff(objective.name):
         return {}
     return {_EXAMPLES: _described(objective.examples)}
 

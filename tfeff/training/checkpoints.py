@@ -192,7 +192,7 @@ def _is_known(config):
         except (TypeError, ValueError):
             return False
         return True
-    package = str(config["module"]).partition(".")[0]
+    package = str(config.get("module")).partition(".")[0]
     if package in _LOADED:
         return True
     registered = config["registered_name"]
