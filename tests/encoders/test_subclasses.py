@@ -225,3 +225,19 @@ def test_what_may_depend_on_positions_has_all_of_them_unless_it_says_so(kind):
     block = EncoderBlock(layer, tfeff.layers.FeedForward(8))
     with pytest.raises(ValueError, match=message):
         tfeff.layers.LayerwisePooling([block])([hidden, hidden])
+
+
+@pytest.mark.parametrize(
+    "kind", [SelfAttention, OneHeadAttention, tfeff.layers.PartitionedAttention]
+)
+def test_an_ability_ends_with_the_methods_that_it_depends_on(kind):
+    class Changed(kind):
+        def project(self, inputs):
+            return super().project(inputs)
+
+    class Declared(Changed):
+        can_pool = computes_few_queries = True
+
+    assert kind(2).can_pool and not Changed(2).can_pool
+    assert not Changed(2).computes_few_queries
+    assert Declared(2).can_pool and Declared(2).computes_few_queries

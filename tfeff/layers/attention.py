@@ -226,6 +226,26 @@ def stands_for(layer: keras.layers.Layer, kernel: str, methods: Sequence[str]) -
     return all(depth(kernel) <= depth(method) for method in methods)
 
 
+class Ability:
+    """What a class of attentions can do as far as its own methods say.
+
+    A subclass that overrides one of them does not have it, unless it declares it anew:
+    as True, or by an `Ability` of its own.
+
+    Args:
+        *methods: the names of the methods.
+    """
+
+    def __init__(self, *methods: str):
+        self._methods = methods
+
+    def __set_name__(self, owner, name):
+        self._name = name
+
+    def __get__(self, layer, owner=None):
+        return self if layer is None else stands_for(layer, self._name, self._methods)
+
+
 def project_to_heads(dense: keras.layers.Dense, x, num_heads: int, heads_first=True):
     """`dense(x)` in heads, `[B, T, D]` to `[B, N, T, H]`, or to `[B, T, N, H]`.
 

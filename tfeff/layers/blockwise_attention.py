@@ -6,6 +6,7 @@ from keras import ops
 
 from tfeff import ops as functional
 from tfeff.compat import untracked
+from tfeff.layers.attention import Ability
 from tfeff.layers.attention_inputs import AttentionInputs, Keys, Queries
 from tfeff.layers.self_attention import SelfAttention
 from tfeff.utils.checks import check_integer
@@ -72,7 +73,7 @@ class BlockwiseAttention(SelfAttention):
     length_dependent = True  # The length determines the blocks.
     any_mask = False
     computes_few_queries = False
-    can_pool = True
+    can_pool = Ability("project", "relative_terms")
 
     def __init__(
         self,

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from tfeff import ops as functional
-from tfeff.layers.attention import project_to_heads
+from tfeff.layers.attention import Ability, project_to_heads
 from tfeff.layers.attention_inputs import AttentionInputs, Keys, Queries
 from tfeff.layers.checks import (
     check_disabled_heads,
@@ -94,7 +94,7 @@ class MixedAttention(SelfAttention):
 
     any_mask = False
     computes_few_queries = False
-    can_pool = True
+    can_pool = Ability("project", "relative_terms")
     has_comparable_scores = False  # Those of the convolution heads are missing.
 
     def __init__(

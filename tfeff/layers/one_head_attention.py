@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from tfeff import ops as functional
-from tfeff.layers.attention import project_from_heads, project_to_heads
+from tfeff.layers.attention import Ability, project_from_heads, project_to_heads
 from tfeff.layers.attention_inputs import AttentionInputs, Keys, Queries
 from tfeff.layers.checks import check_disabled_heads, check_divides, check_hidden
 from tfeff.layers.initializer import bert_initializer
@@ -108,6 +108,7 @@ class OneHeadAttention(Partitioned, ScoredAttention):
     """
 
     has_softmax_scores = False
+    can_pool = Ability("project", "relative_terms")
 
     def __init__(
         self,

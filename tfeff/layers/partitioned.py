@@ -22,7 +22,6 @@ class Partitioned:
 
     dtype_policy: keras.DTypePolicy
     compute_dtype: str
-    can_pool = True
 
     def __init__(
         self,

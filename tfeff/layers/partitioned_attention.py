@@ -3,6 +3,7 @@ from typing import Any
 
 import keras
 
+from tfeff.layers.attention import Ability
 from tfeff.layers.partitioned import Partitioned
 from tfeff.layers.self_attention import SelfAttention
 
@@ -65,6 +66,7 @@ class PartitionedAttention(Partitioned, SelfAttention):
     """
 
     computes_few_queries = False
+    can_pool = Ability("project", "relative_terms")
 
     def __init__(
         self,

@@ -7,6 +7,7 @@ from keras import ops
 
 from tfeff import ops as functional
 from tfeff.compat import shared_config
+from tfeff.layers.attention import Ability
 from tfeff.layers.attention_inputs import AttentionInputs, Keys, Queries
 from tfeff.layers.checks import (
     check_divides,
@@ -177,7 +178,7 @@ class RelativeAttention(SelfAttention):
         2.4 and 2.5.
     """
 
-    can_pool = True
+    can_pool = Ability("project", "relative_terms")
 
     def __init__(
         self,

@@ -70,7 +70,6 @@ class ScoredAttention(Attention):
     """
 
     any_mask = True
-    can_pool = True
     has_softmax_scores = True
     # True while the model is exported to LiteRT or ONNX, whose converters support
     # neither loops of unknown length nor empty tensors.

@@ -2,7 +2,7 @@ from typing import Any
 
 import keras
 
-from tfeff.layers.attention import project_to_heads, stands_for
+from tfeff.layers.attention import Ability, project_to_heads, stands_for
 from tfeff.layers.attention_inputs import AttentionInputs, Keys, Queries
 from tfeff.layers.checks import check_disabled_heads, check_divides, check_hidden
 from tfeff.layers.scored_attention import HOOKS, ScoredAttention
@@ -10,9 +10,6 @@ from tfeff.ops import kernels
 from tfeff.ops.kernels import fused
 from tfeff.utils.checks import check_integer
 from tfeff.utils.types import Config, Shape, Tensor
-
-# The methods in which a class may take positions from where its vectors are.
-_BY_POSITION = ("project", "relative_terms", "scores", "partition", "value_rows")
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -64,6 +61,13 @@ class SelfAttention(ScoredAttention):
         of Tian et al., "Shatter", equations 1 to 3.
     """
 
+    # Other methods may take positions from where vectors are, and not from
+    # `AttentionInputs.positions`, or need relative terms where there are none.
+    computes_few_queries = Ability(
+        *("project", "relative_terms", "scores", "partition", "value_rows")
+    )
+    can_pool = Ability("project", "relative_terms")
+
     def __init__(self, num_heads: int, **kwargs: Any):
         super().__init__(**kwargs)
         self.num_heads = check_integer("num_heads", num_heads)
@@ -74,24 +78,6 @@ class SelfAttention(ScoredAttention):
         self.input_dim = check_hidden("hidden", hidden_shape)
         check_divides("num_heads", self.num_heads, hidden_shape[-1])
         self.build_projections(hidden_shape[-1], ("query", "key", "value"))
-
-    @property
-    def computes_few_queries(self) -> bool:  # type: ignore[override]
-        """Whether a few queries are computed alone.
-
-        A class that changes what may depend on positions must declare it: that it takes
-        those of the queries from `AttentionInputs.positions`, or has none.
-        """
-        return stands_for(self, "computes_few_queries", _BY_POSITION)
-
-    @property
-    def can_pool(self) -> bool:  # type: ignore[override]
-        """Whether the layer supports queries without a position.
-
-        A class that changes what may depend on positions must declare it: where
-        `AttentionInputs.positional` is false there are none, and no relative terms.
-        """
-        return stands_for(self, "can_pool", ("project", "relative_terms"))
 
     def project(self, inputs: AttentionInputs) -> tuple[Queries, Keys]:
         query, key, value = (
