@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+from keras.src.backend.common import global_state
 
 import tfeff
 from tests.subjects.encoders import tiny
@@ -84,6 +85,17 @@ def test_what_keras_loads_is_taken(subject, tmp_path):
     check_can_be_loaded(made)
     made.save(tmp_path / "model.keras")
     keras.models.load_model(tmp_path / "model.keras")
+
+
+def test_lambdas_are_taken_where_the_user_allows_them():
+    made = model(Dense(2), "mse", lambda: 1e-3)
+    keras.config.enable_unsafe_deserialization()
+    try:
+        check_can_be_loaded(made)
+    finally:
+        global_state.set_global_attribute("safe_mode_saving", None)
+    with pytest.raises(ValueError, match="lambda"):
+        check_can_be_loaded(made)
 
 
 @pytest.mark.parametrize("name", tfeff.objectives.names())

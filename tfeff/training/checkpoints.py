@@ -181,16 +181,13 @@ def _unknown(config):
 
 def _is_known(config):
     """Whether Keras finds the class or the function of a configuration."""
-    name = config["class_name"]
-    if name == "__lambda__":
-        return False
-    if "registered_name" not in config:  # Of a type that Keras knows by its name.
-        return True
-    if name == "function":
+    if config["class_name"] in ("function", "__lambda__"):
         try:
             keras.saving.deserialize_keras_object(config)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError):  # Lambdas, unless the user has allowed them.
             return False
+        return True
+    if "registered_name" not in config:  # Of a type that Keras knows by its name.
         return True
     package = str(config.get("module")).partition(".")[0]
     if package in _LOADED:
