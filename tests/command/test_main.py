@@ -125,7 +125,7 @@ def test_modules_of_ones_own_are_imported_first(tmp_path, monkeypatch, capsys):
     (tmp_path / "first_module.py").write_text("print('first')")
     (tmp_path / "second_module.py").write_text("import first_module; print('second')")
     given = ("--import=second_module", "report", "--import=first_module")
-    for arguments in (given, given[::-1]):
+    for arguments in (given, given[::-1], ("report", "--import", "second_module")):
         monkeypatch.delitem(sys.modules, "first_module", raising=False)
         monkeypatch.delitem(sys.modules, "second_module", raising=False)
         status, text, _ = output(capsys, *arguments, "--help")
@@ -137,6 +137,9 @@ def test_modules_of_ones_own_are_imported_first(tmp_path, monkeypatch, capsys):
         "folder of one of your own. Received: --import=third_module: No module named "
         "'third_module'\n"
     )
+    for module in (".relative", ""):
+        status, _, error = output(capsys, "report", f"--import={module}")
+        assert status == 1 and error.startswith("error: `--import` must name a module")
     # What stands behind dashes is of another program.
     assert main._import_modules(["cache", "--", "--import=third_module"]) == [
         *("cache", "--", "--import=third_module")

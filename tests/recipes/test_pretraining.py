@@ -367,6 +367,11 @@ class LastTokens(tfeff.data.Examples):
 
     count: int = 1
 
+    @property
+    def mask_rate(self):
+        """No setting."""
+        return 0.3
+
     def mapping(self, manifest, seed, tokenizer):
         raise NotImplementedError
 
@@ -380,6 +385,8 @@ def test_an_objective_without_a_mask_rate(monkeypatch):
     )
     settings = PretrainSettings(run_dir="run", objective="last")
     assert pretraining_model.objective(settings).examples == LastTokens()
+    settled = pretraining.settle(settings)
+    assert pretraining_model.objective(settled).examples == LastTokens()
     for name, value in (
         ("mask_rate", 0.3),
         ("masked_lm", False),

@@ -342,6 +342,9 @@ def test_messages_name_the_version_that_saved_a_preset(copy, monkeypatch):
         load_pretrained(copy)
 
 
+@pytest.mark.skipif(
+    not hasattr(os, "posix_fallocate"), reason="the system cannot reserve room"
+)
 def test_a_full_disk_leaves_the_process_alive(tmp_path):
     """HDF5 would end it, and with it a model that is nowhere else."""
     program = [sys.executable, "-m", "tests.subjects.full_disk_preset", str(tmp_path)]

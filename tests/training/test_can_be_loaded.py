@@ -155,9 +155,37 @@ def test_arguments_that_a_configuration_lacks_are_named(tmp_path):
         )
 
 
+class Generic(tfeff.objectives.MaskedLM):
+    """Notes the arguments of its subclasses itself."""
+
+    def __init__(self, encoder, **noted):
+        super().__init__(encoder)
+        self.noted = noted
+
+    def get_config(self):
+        return {**super().get_config(), **self.noted}
+
+
+class OfGeneric(Generic):
+    def __init__(self, encoder, depth=1):
+        super().__init__(encoder, depth=depth)
+
+
+def test_configurations_of_a_users_base_are_its_own_matter():
+    assert OfGeneric(tiny("bert_base"), depth=3).get_config()["depth"] == 3
+
+
 class Doubled(tfeff.objectives.MaskedLM):
     def compute_loss(self, *args, **kwargs):
         return 2 * super().compute_loss(*args, **kwargs)
+
+
+class DoubledWithDefault(Doubled):
+    def default_loss(self):
+        return super().default_loss()
+
+    def compute_loss(self, *args, **kwargs):
+        return super().compute_loss(*args, **kwargs)
 
 
 class DoubledDistillation(tfeff.objectives.Distillation):
@@ -178,6 +206,7 @@ def test_a_loss_of_ones_own_is_the_reported_one():
     teacher = tiny("bert_base")
     for plain, doubled, subject in (
         (tfeff.objectives.MaskedLM, Doubled, (encoder,)),
+        (tfeff.objectives.MaskedLM, DoubledWithDefault, (encoder,)),
         (tfeff.objectives.Distillation, DoubledDistillation, (encoder, teacher)),
     ):
         losses = []

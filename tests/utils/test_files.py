@@ -267,14 +267,23 @@ def test_a_full_disk_of_temporary_files_is_named(monkeypatch):
         assert ("TMPDIR" in str(raised.value)) == is_full
 
 
+needs_fallocate = pytest.mark.skipif(
+    not hasattr(os, "posix_fallocate"), reason="the system cannot reserve room"
+)
+
+
+@needs_fallocate
 def test_room_on_a_disk(tmp_path):
     files.reserve(tmp_path, 1000)
+    files.reserve(tmp_path, -1)
+    files.reserve(tmp_path / "missing", 1)  # What comes next tells it.
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limit[1]))
     try:
         files.reserve(tmp_path, 10_000)
         with pytest.raises(OSError, match="File too large"):
             files.reserve(tmp_path, 10_001)
+        files.reserve(tmp_path, 25_000, largest=10_000)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
     assert os.listdir(tmp_path) == []
@@ -298,13 +307,20 @@ def test_a_file_is_written_through_a_link(tmp_path):
     (tmp_path / "folder").mkdir()
     target = tmp_path / "folder" / "file"
     (tmp_path / "link").symlink_to(target)
+    with files.atomic_file(tmp_path / "link") as unfinished:  # Libraries ask for it.
+        assert os.path.basename(unfinished) == "link"
+        Path(unfinished).touch()
+    message = f"writing {tmp_path / 'link'}$"
+    with pytest.raises(OSError, match=message), files.atomic_file(tmp_path / "link"):
+        raise OSError(errno.ENOSPC, "full")
+    target.unlink()
     for text in ("new", "newer"):  # It need not be there.
         files.write_text(tmp_path / "link", text)
         assert (tmp_path / "link").is_symlink() and target.read_text() == text
 
 
 def test_a_folder_with_a_long_name_is_replaced(tmp_path):
-    path = tmp_path / ("ä" * 127)
+    path = tmp_path / ("a" + 127 * "ä")  # 200 bytes end within a letter.
     for content in ("old", "new"):
         with atomic_folder(str(path), replace=True) as new:
             Path(new).mkdir()

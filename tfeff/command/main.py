@@ -78,9 +78,6 @@ COMMANDS = {
 }
 
 
-_IMPORT = "--import="
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command.
 
@@ -106,16 +103,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _import_modules(arguments):
     """The arguments without `--import=MODULE`, when these modules are imported."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
-    given = [x for x in arguments[:end] if x.startswith(_IMPORT)]
-    for module in (argument.removeprefix(_IMPORT) for argument in given):
+    rest, words = [], iter(arguments[:end])
+    for word in words:
+        name, _, module = word.partition("=")
+        if name != "--import":
+            rest.append(word)
+            continue
+        module = module or next(words, "")
         try:
             importlib.import_module(module)
-        except (ImportError, ValueError) as error:
+        except (ImportError, TypeError, ValueError) as error:
             raise ValueError(
                 "`--import` must name a module that can be imported; PYTHONPATH is the "
-                f"folder of one of your own. Received: {_IMPORT}{module}: {error}"
+                f"folder of one of your own. Received: --import={module}: {error}"
             ) from error
-    return [x for x in arguments[:end] if x not in given] + arguments[end:]
+    return rest + arguments[end:]
 
 
 def _run(name, *rest):

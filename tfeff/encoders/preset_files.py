@@ -229,7 +229,10 @@ class EncoderFiles:
         self._weights_file = os.path.basename(filepath)
         folder = os.path.dirname(os.path.abspath(filepath))
         if os.path.isdir(folder):
-            reserve(folder, _size_of_file(self.weights))
+            there = os.path.getsize(filepath) if os.path.isfile(filepath) else 0
+            in_gigabytes = kwargs.get("max_shard_size")
+            largest = in_gigabytes and max(int(in_gigabytes * 1e9), 1 << 20)
+            reserve(folder, _size_of_file(self.weights) - there, largest)
         super().save_weights(filepath, *args, **kwargs)
 
     @classmethod

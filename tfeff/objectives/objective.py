@@ -12,7 +12,6 @@ from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import check_encoder
 from tfeff.encoders.layer_states import layer_states, make_with_states
 from tfeff.formats.export_model import export_outputs
-from tfeff.layers.attention import stands_for
 from tfeff.objectives.heads import Head
 from tfeff.ops.ids import check_range, exact_inputs
 from tfeff.training.losses import GlobalMean, GlobalMeanCrossentropy, check_targets
@@ -22,7 +21,7 @@ from tfeff.training.target_metrics import (
     SparseAccuracy,
     SparseCrossEntropy,
 )
-from tfeff.utils.definitions import check_config
+from tfeff.utils.definitions import check_config, has_own
 from tfeff.utils.types import Config, Tensor
 
 # The metric that replaces a loss in reports: its mean over all targets seen.
@@ -320,8 +319,8 @@ class Objective(StaysFrozen, DistributedModel):
         means = [logs.pop(key) for key in keys]
         if len(parts) > 1:
             logs |= {f"{name}_loss": mean for name, mean in zip(parts, means)}
-        # A class with another loss alone reports that, as Keras does.
-        is_known = stands_for(self, "default_loss", ("compute_loss",))
+        # A user's own loss is reported as Keras does.
+        is_known = not has_own(self, "compute_loss")
         if self._weights_of_means is not None and is_known:
             logs["loss"] = sum(w * m for w, m in zip(self._weights_of_means, means))
         return logs

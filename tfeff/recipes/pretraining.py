@@ -134,8 +134,9 @@ def settle(settings: S, stages: int = 1) -> S:
             f"settings of them. Received: cache_dir={settings.cache_dir!r} and "
             f"{', '.join(given)}"
         )
-    examples = objective(settings).examples
-    settings = dataclasses.replace(settings, mask_rate=mask_rate(examples))
+    chosen = objective(settings)
+    examples = chosen.examples
+    settings = dataclasses.replace(settings, mask_rate=mask_rate(chosen))
     if isinstance(examples, tfeff.data.SentencePairs):
         examples.check(settings.sequence_length, settings.cross_documents)
     if settings.tokenizer:

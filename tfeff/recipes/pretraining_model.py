@@ -1,5 +1,7 @@
 """The objective and the model that the settings of a pretraining describe."""
 
+import dataclasses
+
 import keras
 
 import tfeff
@@ -26,9 +28,13 @@ def objective(settings: PretrainSettings):
     return chosen.override(**given)
 
 
-def mask_rate(examples: tfeff.data.Examples) -> float | None:
-    """The share of tokens that they predict; `None` if they have none."""
-    return getattr(getattr(examples, "masked", examples), "mask_rate", None)
+def mask_rate(chosen: tfeff.objectives.PretrainingObjective) -> float | None:
+    """The share of tokens that an objective predicts; `None` if it is no setting."""
+    if not chosen.has_setting("mask_rate"):
+        return None
+    masked = getattr(chosen.examples, "masked", None)
+    examples = masked if dataclasses.is_dataclass(masked) else chosen.examples
+    return getattr(examples, "mask_rate", None)
 
 
 def make_model(settings: PretrainSettings, **changes) -> keras.Model:

@@ -133,7 +133,7 @@ def same_weights(one: keras.Model, other: keras.Model) -> bool:
 
 def make_anew(path: str, write: Callable[[str], object]) -> None:
     """Calls `write` to make a folder in place of the one of an earlier start."""
-    with atomic_folder(path, replace=True) as unfinished:
+    with atomic_folder(os.path.realpath(path), replace=True) as unfinished:
         write(unfinished)
 
 

@@ -102,13 +102,25 @@ def check_config(instance: Any) -> None:
     """
     kinds = inspect.getmro(type(instance))
     inherits = next(i for i, kind in enumerate(kinds) if "get_config" in vars(kind))
-    own = [x for x in kinds[:inherits] if x.__module__.partition(".")[0] != _TFEFF]
+    if not _is_of_tfeff(kinds[inherits]):  # A user's, which may have all of them.
+        return
+    own = [kind for kind in kinds[:inherits] if not _is_of_tfeff(kind)]
     if lost := sorted(_arguments(own) - _arguments(kinds[inherits:])):
         raise NotImplementedError(
             f"{type(instance).__name__} must override `get_config`, which must have "
             f"its {'argument' if len(lost) == 1 else 'arguments'} {', '.join(lost)}: "
             "what is loaded would have another value"
         )
+
+
+def has_own(instance: Any, method: str) -> bool:
+    """Whether a user's class has a method of its own in place of tfeff's."""
+    kinds = inspect.getmro(type(instance))
+    return not _is_of_tfeff(next(kind for kind in kinds if method in vars(kind)))
+
+
+def _is_of_tfeff(kind):
+    return kind.__module__.partition(".")[0] == _TFEFF
 
 
 def _arguments(kinds):

@@ -158,7 +158,8 @@ def _exchange(new, path):
     """Exchanges the names of two folders; after an error both have their own."""
     parent, name = os.path.split(path)
     # Not in the partial folder, which the next process would remove with its content.
-    short = os.fsdecode(os.fsencode(name)[:200])  # Names have 255 bytes at most.
+    # Names have 255 bytes at most.
+    short = os.fsencode(name)[:200].decode("utf-8", "ignore")
     old = tempfile.mkdtemp(prefix=f"{short}.replaced-", dir=parent)
     try:
         os.rename(path, old)
@@ -285,13 +286,15 @@ def atomic_file(path: str | os.PathLike) -> Iterator[str]:
         OSError: if `path` is something other than a file, such as a device, or writing
             fails, for example on a full disk; it names `path`.
     """
-    check_regular(os.path.abspath(os.fspath(path)))
-    path = os.path.realpath(path)
-    with _partial(path) as unfinished:
+    path = os.path.abspath(os.fspath(path))
+    check_regular(path)
+    target = os.path.realpath(path)
+    folder = os.path.dirname(target)
+    with _partial(os.path.join(folder, os.path.basename(path)), path) as unfinished:
         yield unfinished
         _sync(unfinished)
-        os.replace(unfinished, path)
-        _sync(os.path.dirname(path))
+        os.replace(unfinished, target)
+        _sync(folder)
 
 
 def check_regular(path: str) -> None:
@@ -331,23 +334,30 @@ def write_bytes(path: str | os.PathLike, content: bytes) -> None:
         file.write(content)
 
 
-def reserve(folder: str | os.PathLike, size: int) -> None:
-    """Raises an OSError where a folder's disk has no room for a file of a size.
+def reserve(folder: str | os.PathLike, size: int, largest: int | None = None) -> None:
+    """Raises an OSError where a folder's disk has no room, if the system can tell.
 
     HDF5 ends the process where a disk is full while it writes.
 
     Args:
         folder: the folder.
-        size: integer, bytes.
+        size: integer, bytes in all.
+        largest: integer, the most bytes of one file; `None` if there is one alone.
     """
     if not hasattr(os, "posix_fallocate"):
         return
-    with tempfile.TemporaryFile(dir=os.fspath(folder)) as file:
-        try:
-            os.posix_fallocate(file.fileno(), 0, size)
-        except OSError as error:
-            if error.errno in _FULL:
-                raise
+    try:
+        with contextlib.ExitStack() as stack:
+            while size > 0:
+                part = min(size, largest or size)
+                file = stack.enter_context(
+                    tempfile.TemporaryFile(dir=os.fspath(folder))
+                )
+                os.posix_fallocate(file.fileno(), 0, part)
+                size -= part
+    except OSError as error:  # Others, such as of a folder's rights, tell nothing.
+        if error.errno in _FULL:
+            raise
 
 
 def set_aside(path: str, mark: str) -> str:
@@ -399,8 +409,11 @@ def remove_partial(directory: str) -> None:
 
 
 @contextlib.contextmanager
-def _partial(path):
-    """A path with the file name of `path`, in a new locked folder beside it."""
+def _partial(path, shown=None):
+    """A path with the file name of `path`, in a new locked folder beside it.
+
+    Errors name `shown`, by default `path`.
+    """
     parent, name = os.path.split(os.path.abspath(path))
     try:
         # It has the same parent, so that the last step is one rename.
@@ -412,7 +425,7 @@ def _partial(path):
             raise
         number, reason = found
         given = [] if number is None else [number]
-        raise OSError(*given, f"{reason}, while writing {path}") from error
+        raise OSError(*given, f"{reason}, while writing {shown or path}") from error
 
 
 def _failure(error, temporary):

@@ -7,7 +7,6 @@ from keras import ops
 from tfeff.compat import untracked
 from tfeff.encoders import Encoder
 from tfeff.encoders.layer_states import layer_states, make_with_states
-from tfeff.layers.attention import stands_for
 from tfeff.layers.record_layers import PROBABILITIES, SCORES
 from tfeff.objectives.distillation.comparison import Comparison
 from tfeff.objectives.distillation.layer_map import (
@@ -33,7 +32,7 @@ from tfeff.training.model import DistributedModel
 from tfeff.training.optimizers import adamw
 from tfeff.training.target_metrics import update_mean
 from tfeff.utils.checks import check_bool, check_choice, check_mapping, check_positive
-from tfeff.utils.definitions import check_config
+from tfeff.utils.definitions import check_config, has_own
 from tfeff.utils.types import Config, Tensor
 
 
@@ -350,11 +349,8 @@ class Distillation(DistributedModel):
     def metrics(self) -> list[Any]:
         # Keras would add the metrics of student and teacher, behind its mean loss.
         terms = list(getattr(self, "term_metrics", {}).values())
-        return terms if self._has_loss_of_terms() else [*super().metrics[:1], *terms]
-
-    def _has_loss_of_terms(self):
-        """Whether the loss is the sum of the terms, and no subclass has another one."""
-        return stands_for(self, "_with_label_losses", ("compute_loss",))
+        own = has_own(self, "compute_loss")
+        return [*super().metrics[:1], *terms] if own else terms
 
     def get_metrics_result(self) -> dict[str, Any]:
         """Metrics by name; `loss` is the sum of the terms' means.
@@ -362,7 +358,7 @@ class Distillation(DistributedModel):
         Of a subclass with a `compute_loss` of its own it is that loss, as Keras has it.
         """
         logs = super().get_metrics_result()
-        if self._has_loss_of_terms():
+        if not has_own(self, "compute_loss"):
             logs["loss"] = sum(metric.result() for metric in self.term_metrics.values())
         return logs
 
