@@ -51,7 +51,9 @@ def cloze(passages: Iterable[str]) -> list[dict]:
     """Articles of one passage each, with up to three questions."""
     articles = []
     for passage in passages:
-        found = sorted(_gaps(passage), key=lambda gap: fraction(gap["question"]))
+        # Of a sentence that a passage has twice, the first one is asked for.
+        gaps = {gap["question"]: gap for gap in reversed([*_gaps(passage)])}
+        found = [gaps[question] for question in sorted(gaps, key=fraction)]
         if found:
             paragraph = {"context": passage, "qas": found[:3]}
             articles.append({"title": passage[:40], "paragraphs": [paragraph]})

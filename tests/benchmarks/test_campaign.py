@@ -64,6 +64,13 @@ def test_gaps_are_answered_where_the_passage_has_the_words(part):
         whole = question["question"].replace("what", answer["text"], 1)
         assert whole in questions.sentences(passage)
     assert questions.cloze([passage]) == [article]
+    # Readers refuse an id that is there twice: of equal sentences the first is asked for.
+    (again,) = questions.cloze([f"{passage} {passage}"])
+    asked = again["paragraphs"][0]["qas"]
+    assert len({q["id"] for q in asked}) == len(asked)
+    another = [q for q in asked if "Another" in q["question"] + q["answers"][0]["text"]]
+    assert len(another) == 1
+    assert another[0]["answers"][0]["answer_start"] < len(passage)
 
 
 def test_cells_come_in_an_order_that_can_be_run(part):
