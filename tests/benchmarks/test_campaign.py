@@ -64,7 +64,7 @@ def test_gaps_are_answered_where_the_passage_has_the_words(part):
         whole = question["question"].replace("what", answer["text"], 1)
         assert whole in questions.sentences(passage)
     assert questions.cloze([passage]) == [article]
-    # Readers refuse an id that is there twice: of equal sentences the first is asked for.
+    # Readers refuse ids that are there twice: the first of equal sentences counts.
     (again,) = questions.cloze([f"{passage} {passage}"])
     asked = again["paragraphs"][0]["qas"]
     assert len({q["id"] for q in asked}) == len(asked)
