@@ -1,8 +1,8 @@
 """Questions of the campaign: real ones, and sentences with a gap made of passages.
 
-A cloze question is a sentence of a passage with one to three of its words replaced by
-"what"; the answer is those words, where the passage has them. So a small encoder learns
-to find and to copy before it meets the few real questions.
+A cloze question is a sentence of a passage, of a moderate length, with one to three of
+its words replaced by "what"; the answer is those words, where the passage has them. So
+a small encoder learns to find and to copy before it meets the few real questions.
 """
 
 import json
@@ -15,6 +15,8 @@ from evidence.texts import CHOOSE_SHARE, fraction
 _SENTENCE = re.compile(r"[^.!?]+[.!?]")
 _WORD = re.compile(r"\w+")
 GAP = "what"
+# Longer sentences would leave a passage no room in windows of 128 tokens.
+MOST_WORDS, MOST_LETTERS = 40, 240
 
 
 def make(data: Path, folder: Path) -> None:
@@ -70,7 +72,7 @@ def _gaps(passage):
     """A question of each sentence, its gap where the sentence's digest says."""
     for match in _SENTENCE.finditer(passage):
         words = list(_WORD.finditer(match[0]))
-        if len(words) < 5:
+        if not 5 <= len(words) <= MOST_WORDS or len(match[0]) > MOST_LETTERS:
             continue
         draw = fraction(match[0])
         size = 1 + int(draw * 3)

@@ -64,6 +64,7 @@ def test_gaps_are_answered_where_the_passage_has_the_words(part):
         whole = question["question"].replace("what", answer["text"], 1)
         assert whole in questions.sentences(passage)
     assert questions.cloze([passage]) == [article]
+    assert questions.cloze([f"{40 * 'word '}and more."]) == []
     # Readers refuse ids that are there twice: the first of equal sentences counts.
     (again,) = questions.cloze([f"{passage} {passage}"])
     asked = again["paragraphs"][0]["qas"]
