@@ -13,6 +13,7 @@ import scipy.stats
 from absl import app, flags
 from absl.testing import flagsaver
 
+import tfeff
 from tests.benchmarks.campaign_data import write
 from tests.benchmarks.campaign_rows import a_cell, a_row
 from tests.benchmarks.scripts import FOLDER, cells, run
@@ -72,6 +73,15 @@ def test_gaps_are_answered_where_the_passage_has_the_words(part):
     another = [q for q in asked if "Another" in q["question"] + q["answers"][0]["text"]]
     assert len(another) == 1
     assert another[0]["answers"][0]["answer_start"] < len(passage)
+
+
+def test_questions_of_the_real_texts_are_read(part, data_dir, tmp_path):
+    part("questions").make(data_dir, tmp_path)
+    for path in sorted(tmp_path.iterdir()):
+        found = tfeff.datasets.read_squad(path)  # It refuses equal ids.
+        assert found.questions
+        longest = max(len(q.question.split()) for q in found.questions)
+        assert longest <= 45, path  # Words of a gap and its sentence.
 
 
 def test_cells_come_in_an_order_that_can_be_run(part):
