@@ -9,11 +9,9 @@ from tfeff.recipes.pretrain_settings import RATE
 from tfeff.recipes.settings import Settings, fields_of, setting, settings
 from tfeff.utils.checks import check_choice
 
-# Of pretraining and of fine-tuning.
-_DECISIVE = (
-    *("sequence_length", "batch_size", "steps", "learning_rate"),
-    *("batch_sizes", "epochs", "learning_rates"),
-)
+# What decides a training.
+_OF_PRETRAINING = ("sequence_length", "batch_size", "steps", "learning_rate")
+_OF_FINE_TUNING = ("batch_sizes", "epochs", "learning_rates")
 
 
 @settings
@@ -71,11 +69,11 @@ def _left_open(configuration):
     cls = getattr(module, f"{configuration.recipe.capitalize()}Settings")
     given = {*configuration.settings}.union(*configuration.by_task.values())
     values = {field.name: field.default for field in fields_of(cls)}
-    values["learning_rate"] = RATE
-    left = [x for x in _DECISIVE if x not in given and values.get(x) is not None]
-    if configuration.recipe != "pretrain":
-        left = [x for x in left if x in ("batch_sizes", "epochs", "learning_rates")]
-    return " ".join(_flag(name, values[name]) for name in left)
+    names = _OF_FINE_TUNING
+    if configuration.recipe == "pretrain":
+        names = _OF_PRETRAINING
+        values["learning_rate"] = RATE
+    return " ".join(_flag(name, values[name]) for name in names if name not in given)
 
 
 def _flag(name, value):

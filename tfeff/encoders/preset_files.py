@@ -256,10 +256,9 @@ class EncoderFiles:
             OSError: if the system refuses to read a file.
         """
         is_local = isinstance(preset, (str, os.PathLike)) and os.path.isdir(preset)
-        if is_local:
-            preset = preset_folder(os.fspath(preset))
         hint = architecture_hint(preset)
         if is_local:
+            preset = preset_folder(os.fspath(preset))
             hint = checkpoint_hint(os.listdir(preset))
         if hint:
             raise ValueError(

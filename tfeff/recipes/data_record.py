@@ -67,12 +67,9 @@ def keep_data(
     }
     if digests := _pretrained_digests(run.config):
         found[PRETRAINED] = digests
-    path = run.path(READ_DATA)
     folders = os.path.join(glob.escape(run.directory), trained)
-    there = {}
-    if glob.glob(os.path.join(folders, METRICS)) and is_there(path):
-        there = read_object(path, run.directory)
-    changes = [name for name in there if there[name] != found.get(name)]
+    has_trained = bool(glob.glob(os.path.join(folders, METRICS)))
+    there, changes = _noted(run, found, has_trained)
     if changes == [PRETRAINED]:
         raise ValueError(
             "`run_dir` must be a new folder where the encoder of `pretrained` has "
@@ -87,7 +84,14 @@ def keep_data(
             f"{', '.join(changes)} than {dataset.name} has now"
         )
     if run.is_chief and there != found:
-        write_text(path, json.dumps(found, indent=2))
+        write_text(run.path(READ_DATA), json.dumps(found, indent=2))
+
+
+def _noted(run, found, has_trained):
+    """What a run that has trained has noted, and the names of what is other now."""
+    path = run.path(READ_DATA)
+    there = read_object(path, run.directory) if has_trained and is_there(path) else {}
+    return there, [name for name in there if there[name] != found.get(name)]
 
 
 def _pretrained_digests(config):
@@ -165,11 +169,8 @@ def keep_caches(
     """
     found = caches_record(train, validation) | dict(examples)
     found[CROSS_DOCUMENTS] = train.cross_documents
-    path = run.path(READ_DATA)
-    there = {}
-    if is_there(path) and checkpoint_steps(run.path("checkpoints")):
-        there = read_object(path, run.directory)
-    changes = [name for name in there if there[name] != found.get(name)]
+    has_trained = bool(checkpoint_steps(run.path("checkpoints")))
+    there, changes = _noted(run, found, has_trained)
     if changes == [_EXAMPLES]:
         raise ValueError(
             "`run_dir` must be a new folder where the examples of its objective have "
@@ -185,7 +186,7 @@ def keep_caches(
             f"caches ({', '.join(changes)}) than those of {source} now"
         )
     if there != found:
-        write_text(path, json.dumps(found, indent=2))
+        write_text(run.path(READ_DATA), json.dumps(found, indent=2))
 
 
 def examples_record(objective: tfeff.objectives.PretrainingObjective) -> dict:
