@@ -72,8 +72,8 @@ def test_what_is_light_imports_keras_alone(path):
 def test_every_package_has_a_floor():
     packages = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
     modules = {path.name for path in PACKAGE.glob("*.py")}
-    assert packages | {"compat"} == set(FLOORS)
-    assert modules == {"__init__.py", "__main__.py", "compat.py"}
+    assert packages == set(FLOORS)
+    assert modules == {"__init__.py", "__main__.py"}
 
 
 @pytest.mark.parametrize("floor", FLOORS)

@@ -11,7 +11,7 @@ from keras import tree
 from tests.checks.pages import python_blocks
 from tests.subjects.layers import CASES, LENGTH, WIDTH, symbolic, vectors
 from tfeff import layers
-from tfeff.compat import keras_mask
+from tfeff.compat.layers import keras_mask
 
 VISIBLE = np.arange(LENGTH) < np.array([[6], [4], [1]])
 # Their output has other positions than their input, or none.

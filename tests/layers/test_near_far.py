@@ -10,7 +10,7 @@ from tests.checks import assert_close, randomize, variables_of
 from tests.subjects.attention import D, check, run
 from tests.subjects.partitions import TENTS
 from tfeff import layers, ops
-from tfeff.compat import other_policies
+from tfeff.compat.layers import other_policies
 from tfeff.layers import scored_attention
 
 LENGTH = 40

@@ -1,6 +1,6 @@
 """Tiny encoders of every preset."""
 
-from tfeff.compat import sublayers
+from tfeff.compat.layers import sublayers
 from tfeff.encoders import build, presets
 
 TINY = dict(

@@ -9,7 +9,7 @@ import tfeff
 from tests.checks import randomize
 from tests.checks.encoder import batch_of
 from tests.subjects.encoders import tiny
-from tfeff.compat import sublayers
+from tfeff.compat.layers import sublayers
 from tfeff.encoders.adapters import projections
 from tfeff.tasks import (
     Classifier,

@@ -137,7 +137,7 @@ def test_a_process_that_ends_waits_for_its_work(tmp_path):
 
 
 def test_a_variable_without_a_copy_is_an_error(model, tmp_path):
-    from tfeff.compat import ReadsCopies
+    from tfeff.compat.saving import ReadsCopies
 
     copies = [(v, v.numpy()) for v in model.optimizer.variables]
     with (

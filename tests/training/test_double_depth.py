@@ -11,7 +11,7 @@ from tests.checks.encoder import batch_of
 from tests.subjects.batches import masked_lm_batches
 from tests.subjects.encoders import TINY
 from tests.subjects.objectives import make_masked_lm
-from tfeff.compat import rate_of
+from tfeff.compat.optimizers import rate_of
 from tfeff.encoders import Encoder
 from tfeff.training import AdamW, adamw, double_depth, load_checkpoint
 from tfeff.training.loss_scale import unscaled

@@ -10,7 +10,7 @@ import keras
 import keras_hub
 import numpy as np
 
-from tfeff.compat import sublayers
+from tfeff.compat.layers import sublayers
 from tfeff.convert.architectures import (
     ARCHITECTURES,
     find_architecture,

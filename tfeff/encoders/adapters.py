@@ -2,7 +2,7 @@
 
 import keras
 
-from tfeff.compat import frozen_kernel, sublayers
+from tfeff.compat.layers import frozen_kernel, sublayers
 from tfeff.layers.checks import check_model
 from tfeff.layers.dense import merged_kernel
 from tfeff.utils.checks import check_integer

@@ -4,12 +4,9 @@ from typing import Any
 import keras
 import keras_hub
 
-from tfeff.compat import (
-    SavedReference,
-    StaysFrozen,
-    TellsAllWeights,
-    untracked,
-)
+from tfeff.compat.layers import StaysFrozen
+from tfeff.compat.models import TellsAllWeights
+from tfeff.compat.saving import SavedReference, untracked
 from tfeff.encoders.adapters import Adapters
 from tfeff.encoders.layer_states import layer_states, make_with_states
 from tfeff.encoders.preset_files import EncoderFiles

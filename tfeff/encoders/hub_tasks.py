@@ -9,7 +9,8 @@ from typing import Any
 import keras
 import keras_hub
 
-from tfeff.compat import LengthOfPreset, StaysFrozen
+from tfeff.compat.layers import StaysFrozen
+from tfeff.compat.tokenizers import LengthOfPreset
 from tfeff.encoders.encoder import Encoder, check_encoder
 from tfeff.encoders.layer_states import layer_states, make_with_states
 from tfeff.encoders.preset_files import (

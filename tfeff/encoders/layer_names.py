@@ -8,7 +8,7 @@ import re
 
 import keras
 
-from tfeff.compat import direct_sublayers, sublayers
+from tfeff.compat.layers import direct_sublayers, sublayers
 
 
 def layer_names(model: keras.Model) -> dict[str, keras.layers.Layer]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import keras
 
-from tfeff.compat import quantization_of, quantize_as
+from tfeff.compat.layers import quantization_of, quantize_as
 from tfeff.encoders.adapters import adapted_layers
 from tfeff.encoders.layer_names import layer_names
 

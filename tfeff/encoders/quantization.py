@@ -2,7 +2,7 @@
 
 import keras
 
-from tfeff.compat import sublayers
+from tfeff.compat.layers import sublayers
 from tfeff.encoders.adapters import adapted_layers
 
 # The modes that Keras can restore from a configuration, without data.

@@ -3,7 +3,7 @@
 This needs Keras alone, on any of its backends.
 """
 
-from tfeff.compat import untracked
+from tfeff.compat.saving import untracked
 from tfeff.encoders.attentions import layer_specs, make_attention, own_layer_index
 from tfeff.layers import EncoderBlock, FeedForward
 from tfeff.layers.checks import check_divides

@@ -5,7 +5,8 @@ import inspect
 import keras
 import tensorflow as tf
 
-from tfeff.compat import input_structure, sublayers
+from tfeff.compat.layers import sublayers
+from tfeff.compat.models import input_structure
 from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import INPUTS, check_encoder
 from tfeff.export.parts import few_bytes, few_cells

@@ -7,7 +7,7 @@ from typing import Any
 import keras_hub
 import tensorflow as tf
 
-from tfeff.compat import sentence_piece
+from tfeff.compat.tokenizers import sentence_piece
 from tfeff.data.text.roberta_tokenizer import RobertaTokenizer
 
 # SentencePiece's time for a run of unknown characters is quadratic.

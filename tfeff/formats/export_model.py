@@ -11,7 +11,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfeff.compat import other_policies, policy_of, sublayers
+from tfeff.compat.layers import other_policies, policy_of, sublayers
 from tfeff.layers.checks import check_model
 from tfeff.layers.scored_attention import ScoredAttention
 from tfeff.ops.kernels.backends import forward_only

@@ -5,7 +5,7 @@ import keras
 from keras import ops
 
 from tfeff import ops as functional
-from tfeff.compat import untracked
+from tfeff.compat.saving import untracked
 from tfeff.layers.attention import Ability
 from tfeff.layers.attention_inputs import AttentionInputs, Keys, Queries
 from tfeff.layers.self_attention import SelfAttention

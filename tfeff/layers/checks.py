@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import keras
 from keras import ops
 
-from tfeff.compat import keras_mask, rebuilds_model
+from tfeff.compat.layers import keras_mask, rebuilds_model
 from tfeff.ops.activations import gelu_tanh
 from tfeff.ops.ids import check_integers
 from tfeff.utils.checks import check_integer

@@ -1,7 +1,7 @@
 import keras
 from keras import ops
 
-from tfeff.compat import frozen_kernel
+from tfeff.compat.layers import frozen_kernel
 from tfeff.layers.initializer import bert_initializer
 
 

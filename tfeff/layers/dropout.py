@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from tfeff import ops as functional
-from tfeff.compat import DrawnSeed, is_seed_state, sublayers
+from tfeff.compat.layers import DrawnSeed, is_seed_state, sublayers
 from tfeff.layers.checks import check_layer_seed
 from tfeff.utils.checks import check_rate
 from tfeff.utils.types import Shape, Tensor

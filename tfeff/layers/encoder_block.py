@@ -6,12 +6,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfeff.compat import (
-    has_given_weights,
-    present_autocast,
-    shared_config,
-    sublayers,
-)
+from tfeff.compat.layers import has_given_weights, present_autocast, sublayers
+from tfeff.compat.saving import shared_config
 from tfeff.layers.attention import Attention, accepts, declares, stands_for
 from tfeff.layers.attention_inputs import AttentionInputs
 from tfeff.layers.checks import (

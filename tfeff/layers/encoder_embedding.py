@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from tfeff import ops as functional
-from tfeff.compat import SavedReference
+from tfeff.compat.saving import SavedReference
 from tfeff.layers.checks import check_initializer, check_token_ids
 from tfeff.layers.dense import Dense
 from tfeff.layers.dropout import Dropout

@@ -4,7 +4,7 @@ from typing import Any
 
 import keras
 
-from tfeff.compat import StaysFrozen, symbolic_call
+from tfeff.compat.layers import StaysFrozen, symbolic_call
 from tfeff.layers.checks import check_dense
 from tfeff.utils.definitions import check_config
 from tfeff.utils.types import Config, Shape, Tensor

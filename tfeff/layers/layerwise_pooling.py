@@ -3,7 +3,7 @@ from collections.abc import Sequence
 import keras
 from keras import ops
 
-from tfeff.compat import LeavesShared
+from tfeff.compat.layers import LeavesShared
 from tfeff.layers.attention_inputs import AttentionInputs
 from tfeff.layers.checks import check_hidden, visible_keys
 from tfeff.layers.shared_blocks import SharedBlocks

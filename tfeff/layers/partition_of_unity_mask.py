@@ -5,7 +5,7 @@ import keras
 from keras import ops
 
 from tfeff import ops as functional
-from tfeff.compat import untracked
+from tfeff.compat.saving import untracked
 from tfeff.layers.layer import Layer
 from tfeff.layers.partition_kinds import BernsteinPartition, StepPartition
 from tfeff.layers.partition_registry import RegisteredPartition

@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from tfeff import ops as functional
-from tfeff.compat import shared_config
+from tfeff.compat.saving import shared_config
 from tfeff.layers.attention import Ability
 from tfeff.layers.attention_inputs import AttentionInputs, Keys, Queries
 from tfeff.layers.checks import (

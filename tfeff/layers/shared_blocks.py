@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import keras
 
-from tfeff.compat import shared_config
+from tfeff.compat.saving import shared_config
 from tfeff.layers.checks import check_hidden, check_initializer
 from tfeff.layers.encoder_block import EncoderBlock, check_attend, check_blocks
 from tfeff.layers.layer import Layer

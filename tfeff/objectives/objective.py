@@ -7,7 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfeff.compat import StaysFrozen
+from tfeff.compat.layers import StaysFrozen
 from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import check_encoder
 from tfeff.encoders.layer_states import layer_states, make_with_states

@@ -3,7 +3,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfeff.compat import untracked
+from tfeff.compat.saving import untracked
 from tfeff.encoders import Encoder, extend_length
 from tfeff.encoders.encoder import check_encoder
 from tfeff.encoders.layer_names import weight_names

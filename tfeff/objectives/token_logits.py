@@ -1,6 +1,7 @@
 import keras
 
-from tfeff.compat import LeavesShared, SavedReference
+from tfeff.compat.layers import LeavesShared
+from tfeff.compat.saving import SavedReference
 from tfeff.layers.dense import bert_dense
 
 

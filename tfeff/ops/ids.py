@@ -10,7 +10,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from tfeff.compat import rebuilds_model
+from tfeff.compat.layers import rebuilds_model
 
 _WIDE = ("int64", "uint32", "uint64")
 _LAST = 2**31 - 1

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import safetensors
 
-from tfeff.compat import sublayers
+from tfeff.compat.layers import sublayers
 from tfeff.encoders import Encoder
 from tfeff.encoders.adapters import adapted_projections, own_weights, projections
 from tfeff.encoders.encoder import encoder_of

@@ -10,13 +10,10 @@ from typing import Any
 
 import keras
 
-from tfeff.compat import (
-    ReadsCopies,
-    frozen_alone,
-    num_saved,
-    sublayers,
-    trained_variables,
-)
+from tfeff.compat.layers import sublayers
+from tfeff.compat.models import frozen_alone
+from tfeff.compat.optimizers import trained_variables
+from tfeff.compat.saving import ReadsCopies, num_saved
 from tfeff.encoders.quantization import check_keeps_training
 from tfeff.layers.checks import check_model
 from tfeff.storage.arguments import READ, READ_WHOLE, REPLACE, paths

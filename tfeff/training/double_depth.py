@@ -3,14 +3,9 @@
 import keras
 import numpy as np
 
-from tfeff.compat import (
-    is_functional,
-    is_seed_state,
-    rate_of,
-    slots,
-    sublayers,
-    trained_variables,
-)
+from tfeff.compat.layers import is_seed_state, sublayers
+from tfeff.compat.optimizers import rate_of, slots, trained_variables
+from tfeff.compat.saving import is_functional
 from tfeff.encoders import Encoder
 from tfeff.encoders.layer_states import FROZEN, layer_states
 from tfeff.training.loss_scale import unscaled

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tfeff.compat import build_metrics
+from tfeff.compat.models import build_metrics
 from tfeff.training.checkpoints import Checkpoints
 from tfeff.training.workers import (
     gather,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import keras
 from keras import ops
 
-from tfeff.compat import keras_mask
+from tfeff.compat.layers import keras_mask
 from tfeff.ops.ids import check_integers, check_known, check_range, exact_tensor
 from tfeff.training.replicas import sum_over_replicas
 from tfeff.utils.types import DType, Tensor

@@ -7,13 +7,9 @@ from typing import Any
 
 import keras
 
-from tfeff.compat import (
-    BuiltByOneReplica,
-    PutsValuesBack,
-    TellsAllWeights,
-    is_seed_state,
-    rate_of,
-)
+from tfeff.compat.layers import is_seed_state
+from tfeff.compat.models import BuiltByOneReplica, PutsValuesBack, TellsAllWeights
+from tfeff.compat.optimizers import rate_of
 from tfeff.encoders.layer_states import layer_states, make_with_states
 from tfeff.encoders.quantization import ChecksBeforeSaving
 from tfeff.training.backends import check_steps_per_execution, train_in_parts

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from tfeff.compat import OpenAdamW, trained_variables
+from tfeff.compat.optimizers import OpenAdamW, trained_variables
 from tfeff.training.layerwise_decay import rate_factors
 from tfeff.training.schedules import LinearWarmupDecay
 from tfeff.utils.checks import check_bool, check_positive, check_rate, check_weight

@@ -7,7 +7,7 @@ import keras_hub
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from tfeff.compat import OpenWordPiece
+from tfeff.compat.tokenizers import OpenWordPiece
 from tfeff.data.text.flat import joined
 from tfeff.encoders import Encoder
 from tfeff.encoders.preset_files import TokenizerFiles

@@ -6,7 +6,7 @@ import keras_hub
 import numpy as np
 import tensorflow as tf
 
-from tfeff.compat import sentence_piece
+from tfeff.compat.tokenizers import sentence_piece
 from tfeff.data.text.bert_tokenizer import BertTokenizer
 from tfeff.data.text.characters import (
     SPACE,

@@ -8,7 +8,7 @@ import keras_hub
 import numpy as np
 import tensorflow as tf
 
-from tfeff.compat import add_special_token, find_special_tokens
+from tfeff.compat.tokenizers import add_special_token, find_special_tokens
 from tfeff.data.arrays import check_int32
 from tfeff.data.text.byte_pairs import MergeRules, byte_symbols, merge, words
 from tfeff.data.text.flat import row_ids, rows_of, sums

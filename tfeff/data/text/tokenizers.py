@@ -13,7 +13,7 @@ import keras_hub
 import sentencepiece
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
-from tfeff.compat import has_vocabulary
+from tfeff.compat.tokenizers import has_vocabulary
 from tfeff.data.text.bert_tokenizer import BertTokenizer
 from tfeff.data.text.documents import check_documents, encoded
 from tfeff.data.text.word_piece_training import train_word_pieces

@@ -3,7 +3,7 @@ from typing import Any
 import keras
 import keras_hub
 
-from tfeff.compat import add_special_token
+from tfeff.compat.tokenizers import add_special_token
 from tfeff.encoders import Encoder
 from tfeff.encoders.preset_files import TokenizerFiles
 

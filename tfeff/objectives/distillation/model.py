@@ -4,7 +4,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfeff.compat import untracked
+from tfeff.compat.saving import untracked
 from tfeff.encoders import Encoder
 from tfeff.encoders.layer_states import layer_states, make_with_states
 from tfeff.layers.record_layers import PROBABILITIES, SCORES

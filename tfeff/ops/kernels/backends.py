@@ -12,7 +12,7 @@ from typing import Any
 import keras
 from keras import ops, tree
 
-from tfeff.compat import transforms_calls
+from tfeff.compat.models import transforms_calls
 
 # The implementation of JAX's attention.
 IMPLEMENTATION = "cudnn"

@@ -1,0 +1,135 @@
+"""What Keras' models and their training have no public name for."""
+
+from collections import Counter
+from types import ModuleType
+from typing import Any
+
+import keras
+
+from tfeff.compat.layers import sublayers
+
+
+class TellsAllWeights:
+    """Mixin of models: PyTorch knows all weights, for `parameters` and `state_dict`.
+
+    Keras tells PyTorch of one weight of each path alone: of a generator and a
+    discriminator, whose blocks have the same names, only one's. KerasHub's backbones
+    hide from it what they know when they are made, and later adapters are missing.
+    """
+
+    variables: list
+    trainable_weights: list
+    _torch_params: Any
+
+    def tell_weights(self):
+        """Tells PyTorch of the weights that there are now."""
+        super()._post_build()
+
+    def _track_variables(self):  # Keras calls it on PyTorch alone.
+        super()._track_variables()
+        earlier = Counter()
+        for variable in self.variables:
+            path = variable.path
+            name = f"{path}#{earlier[path]}" if earlier[path] else path
+            self._torch_params[name] = variable.value
+            earlier[path] += 1
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Clears the gradients of all weights; Keras on PyTorch calls it each step."""
+        for weight in self.trainable_weights:
+            weight.value.grad = None
+
+
+def transforms_calls(torch: ModuleType) -> bool:
+    """Whether PyTorch transforms the present call, as by `torch.func.vmap`."""
+    return torch._C._are_functorch_transforms_active()
+
+
+def input_structure(model: keras.Model):
+    """The inputs of a functional model as it was made of them, `keras.KerasTensor`s.
+
+    None of a model that has a `call` alone. Keras' public `input` does not tell them
+    apart: of such a model it is what it was first called with.
+    """
+    # A Sequential model is a functional one inside, once it knows its inputs.
+    return getattr(getattr(model, "_functional", None) or model, "_inputs_struct", None)
+
+
+def frozen_alone(model: keras.Model) -> list[keras.Variable]:
+    """The weights that were frozen while the layer that has them trains.
+
+    Keras' public lists do not tell them apart from those that were made not to train.
+    """
+    return [
+        weight
+        for layer in sublayers(model)
+        if layer.trainable
+        for weight in layer._trainable_variables
+        if not weight.trainable
+    ]
+
+
+class PutsValuesBack:
+    """A mixin of models whose weights outlive an error in a first step on JAX.
+
+    Keras' trainer on JAX takes the values of all variables out before a step, and has
+    them again after one that was whole: where tracing the first one fails, the weights
+    are lost.
+    """
+
+    def _purge_model_variables(self, **kinds):
+        model: Any = self
+        optimizer = getattr(model, "optimizer", None)
+        variables = [
+            *model.variables,
+            *(() if optimizer is None else optimizer.variables),
+            *model.metrics_variables,
+        ]
+        # Keras would take an attribute for weights of the model.
+        vars(self)["_taken"] = [(x, x._value) for x in variables]
+        super()._purge_model_variables(**kinds)
+
+    def put_values_back(self) -> None:
+        """Gives variables the values of the last whole step, or those of before."""
+        if taken := vars(self).pop("_taken", None):
+            model: Any = self
+            model.jax_state_sync()
+            model._jax_state = None
+            for variable, value in taken:
+                if variable._value is None:
+                    variable._value = value
+
+    def forget_values(self) -> None:
+        """Frees the values of before."""
+        vars(self).pop("_taken", None)
+
+
+class BuiltByOneReplica:
+    """Mixin of models: the first batch of any replica builds the model.
+
+    Keras takes the mean of the replicas' first batches for their shapes, which fails
+    if a worker has one replica of several (keras-team/keras#20585).
+    """
+
+    def _maybe_symbolic_build(self, iterator=None, data_batch=None):
+        # Without a strategy Keras builds nothing here: a batch would be taken for
+        # nothing, which data that can be read once would not give again.
+        if self._distribute_strategy is None:
+            return
+        for _, _, batches in iterator or ():
+            data_batch = keras.tree.map_structure(
+                lambda x: self.distribute_strategy.experimental_local_results(x)[0],
+                next(batches),
+            )
+            break
+        super()._maybe_symbolic_build(data_batch=data_batch)
+
+
+def build_metrics(model: keras.Model, batch: Any) -> None:
+    """Makes the variables of a model's metrics, which Keras makes in the first step.
+
+    Args:
+        model: a compiled model.
+        batch: a batch, or what it is made of: the `element_spec` of a data set.
+    """
+    model._symbolic_build(data_batch=batch)
