@@ -149,6 +149,23 @@ def test_arguments_of_other_methods_are_refused():
             build("bert_base", **TINY, attention=spec)
 
 
+@pytest.mark.parametrize("argument", ["kernel_size", "mask_conv"])
+def test_arguments_of_a_convolution_are_refused_without_one(argument):
+    spec = {"name": "mixed", "convolution": "none", argument: VALUES[argument]}
+    with pytest.raises(ValueError, match=f"`{argument}` must be left out where there"):
+        build("bert_base", **TINY, attention=spec)
+
+
+@pytest.mark.parametrize("given", [{"temperature": 4.0}, {"soften": "student"}])
+def test_arguments_of_predictions_are_refused_without_them(given):
+    encoders = [build("bert_tiny", **TINY) for _ in range(2)]
+    classifiers = [tfeff.tasks.Classifier(encoder, 2) for encoder in encoders]
+    expected = f"`{next(iter(given))}` must be left out where no predictions"
+    for models, more in ((encoders, {}), (classifiers, {"prediction": False})):
+        with pytest.raises(ValueError, match=expected):
+            tfeff.objectives.Distillation(*models, **more, **given)
+
+
 def test_a_users_attention_gets_its_index():
     """In its constructor, and in every call of the stack."""
     calls = []

@@ -144,8 +144,8 @@ def test_is_shift_invariant(kind):
     assert_close(np.asarray(shifted)[:, 3:][visible], expected[visible], 1e-5)
 
 
-def shapes(**options):
-    named = variables_of(randomized(kernel_size=3, **options))
+def shapes(kernel_size=3, **options):
+    named = variables_of(randomized(kernel_size=kernel_size, **options))
     return {name: tuple(v.shape) for name, v in named.items()}
 
 
@@ -168,7 +168,7 @@ def test_weights():
         name.replace("span_key/", ""): shape for name, shape in span.items()
     }
     bottleneck = attention | {"output/kernel": (4, 8)}
-    assert shapes(convolution="none") == bottleneck
+    assert shapes(kernel_size=9, convolution="none") == bottleneck
     # A single head stays whole, whatever the ratio.
     one = shapes(num_heads=1)
     assert one["query/kernel"] == (8, 8) and one["output/kernel"] == (16, 8)

@@ -26,6 +26,8 @@ _CONVOLUTIONS = {
     "lightweight": LightweightHeads,
 }
 CONVOLUTIONS = (*_CONVOLUTIONS, "separable", "none")
+# Arguments of a convolution, and their defaults.
+_OPTIONS = {"kernel_size": 9, "mask_conv": True}
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -52,7 +54,8 @@ class MixedAttention(SelfAttention):
         num_heads: integer `N`, heads before the bottleneck; divides the hidden size.
         head_ratio: integer `γ`, which divides `num_heads`. A single head is not
             reduced.
-        kernel_size: odd integer `K`, taps of a kernel.
+        kernel_size: odd integer `K`, taps of a kernel; it must be left out, as must
+            `mask_conv`, where there is no convolution.
         convolution: one of the table above.
         mask_conv: whether padding counts as 0 in the convolutions. If not, it leaks
             into its neighbours, as the published checkpoints require.
@@ -77,7 +80,8 @@ class MixedAttention(SelfAttention):
 
     Raises:
         ValueError: if `head_ratio` leaves no head or does not divide `num_heads`,
-            `kernel_size` is even, `convolution` is unknown, or `num_heads` does not
+            `kernel_size` is even, `convolution` is unknown, or is `"none"` beside
+            other arguments of convolutions, or `num_heads` does not
             divide the hidden size.
         TypeError: if `padding_mask` is neither bool nor integer.
 
@@ -111,6 +115,13 @@ class MixedAttention(SelfAttention):
         self.kernel_size = check_kernel_size(kernel_size)
         self.convolution_type = check_choice("convolution", convolution, CONVOLUTIONS)
         self.mask_conv = check_bool("mask_conv", mask_conv)
+        for name, default in _OPTIONS.items():
+            value = getattr(self, name)
+            if convolution == "none" and value != default:
+                raise ValueError(
+                    f"`{name}` must be left out where there is no convolution. "
+                    f"Received: {name}={value}, convolution={convolution!r}"
+                )
         self.reads_padding = not self.mask_conv
         # The heads of the bottleneck; a single head is not reduced.
         self.reduced_heads = max(1, num_heads // head_ratio)

@@ -91,9 +91,9 @@ class Distillation(DistributedModel):
         prediction: whether logits are compared; `None` means if the models have logits.
         reduction: `"mean"` as above, or `"sum_squares"`: squares are summed over
             features and positions, and averaged over heads and examples.
-        temperature: float t of the softmax.
+        temperature: float t of the softmax; 1 without the term `prediction`.
         soften: `"both"` logits are divided by the temperature, or the `"student"`'s
-            alone.
+            alone; `"both"` without the term `prediction`.
         tokenizers: `(student's, teacher's)` KerasHub tokenizers, which must agree;
             they are not saved.
         cosine: whether the directions of the last hidden states are compared, which
@@ -121,11 +121,12 @@ class Distillation(DistributedModel):
             compared are others, a switch is not a bool, or weights are no numbers.
         ValueError: if `prediction` or `label` is True for encoders, or `label` for a
             student without a loss of its own; if `temperature` is not a positive
-            number; if `attention`, `reduction`, `soften` or a name of `loss_weights`
-            is unknown; if they are the same model, their vocabularies, tokenizers or
-            numbers of logits differ, the map of layers that are compared does not fit,
-            an attention lacks these maps, the heads cannot be paired, widths differ
-            where cosines are compared, a weight is negative, or no term is chosen.
+            number, or it or `soften` is given without the term `prediction`; if
+            `attention`, `reduction`, `soften` or a name of `loss_weights` is unknown;
+            if they are the same model, their vocabularies, tokenizers or numbers of
+            logits differ, the map of layers that are compared does not fit, an
+            attention lacks these maps, the heads cannot be paired, widths differ where
+            cosines are compared, a weight is negative, or no term is chosen.
 
     Example:
 
@@ -208,6 +209,15 @@ class Distillation(DistributedModel):
                 "`cosine` must be False for hidden states of different widths. "
                 f"Received: {widths[0]} in the student, {widths[1]} in the teacher"
             )
+        for name, value, neutral in (
+            ("temperature", temperature, 1.0),
+            ("soften", soften, "both"),
+        ):
+            if "prediction" not in weights and value != neutral:
+                raise ValueError(
+                    f"`{name}` must be left out where no predictions are compared "
+                    f"(`prediction`). Received: {name}={value!r:.80}"
+                )
         settings = {
             "attention": attention,
             "reduction": check_choice("reduction", reduction, ("mean", "sum_squares")),
