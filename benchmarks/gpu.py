@@ -1,4 +1,4 @@
-r"""What a pretraining step and inference cost on a GPU, with Keras on JAX.
+r"""The cost of a pretraining step and of inference on a GPU, with Keras on JAX.
 
 Needs Keras, JAX and absl alone. Encoders of `tfeff.layers` at base width, under a
 masked LM head on the masked positions, take AdamW steps in mixed bfloat16 without

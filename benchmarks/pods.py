@@ -1,4 +1,4 @@
-"""What a pretraining step costs on slices of TPU pods, by compiler, without a TPU.
+"""The cost of a pretraining step on slices of TPU pods, by compiler, without a TPU.
 
 Compiles the step of `tpu.py`, of Keras' JAX backend, for all cores of each slice: every
 core has all weights and `--batch_size` sequences, and XLA adds what sums the gradients.

@@ -134,7 +134,7 @@ def hashing() -> dict[str, float]:
 
 
 def input_in_parts() -> dict[str, float]:
-    """What a worker's part of a global batch costs, of 1, 2 and 4 workers.
+    """The cost of a worker's part of a global batch, of 1, 2 and 4 workers.
 
     Workers are processes. One after the other is at work, as each has a machine of its
     own elsewhere.

@@ -54,7 +54,7 @@ def smaller(step: Step, sequences: int) -> Step:
 
 
 def input_bytes_a_second(tokens: float, length: int) -> float:
-    """What is read of a cache for so many tokens a second, in full sequences."""
+    """The bytes of a cache that so many tokens a second read, in full sequences."""
     return tokens / length * (4 * (length + 1) + RECORD_BYTES)
 
 

@@ -15,7 +15,7 @@ SPANS = {
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """What one system of a sweep has in place of what all have.
+    """The settings of one system of a sweep that differ from those of all.
 
     Attributes:
         override: arguments of the encoder, in place of the preset's.

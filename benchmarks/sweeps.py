@@ -88,7 +88,7 @@ class Job:
     tasks: tuple[str, ...]
 
     def key(self, task: str) -> dict[str, str]:
-        """What rows of it have in the columns before the metric."""
+        """The values of its rows in the columns before the metric."""
         names = ("sweep", "label", "seed", "size")
         return {**{name: getattr(self, name) for name in names}, "task": task}
 
@@ -204,7 +204,7 @@ def make_job(name, sweep, label, cell, seed) -> Job:
 
 
 def others() -> str:
-    """What the flags give beside the size, in their own words."""
+    """The flags that are given beside the size, as text."""
     given = {*FLAGS.pretrain, *FLAGS.override, *FLAGS.finetune}
     return "".join(
         f", {text}"
@@ -247,7 +247,7 @@ def text() -> tuple[list[str], list[str]]:
 
 
 def refusals(cells: dict[str, dict]) -> list[str]:
-    """What is wrong with the settings of cells, by building each with one layer."""
+    """The faults of the settings of cells, by building each with one layer."""
     from tfeff.recipes import PretrainSettings
     from tfeff.recipes.pretraining import settle
     from tfeff.recipes.pretraining_model import make_model

@@ -1,4 +1,4 @@
-"""What a pretraining step costs on a TPU, estimated by its compiler, without a TPU.
+"""The cost of a pretraining step on a TPU, estimated by its compiler, without a TPU.
 
 Compiles the whole step of each preset (embeddings, blocks, masked LM head on the
 masked positions, gradients, AdamW, mixed bfloat16) for one core of a TPU, with the

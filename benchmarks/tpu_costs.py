@@ -1,4 +1,4 @@
-"""What the compiler for TPUs says of a program, where there is no TPU."""
+"""Costs of a program by the compiler for TPUs, where there is no TPU."""
 
 import math
 import os

@@ -77,7 +77,7 @@ CHEAPER = {
 
 
 class Context:
-    """What the settings of a cell depend on: results of other cells, and folders.
+    """The dependencies of a cell's settings: results of other cells, and folders.
 
     Attributes:
         scale: the sizes.
@@ -250,7 +250,7 @@ def questions(scale: Scale) -> Iterator[Cell]:
 
 
 def cheaper(scale: Scale) -> Iterator[Cell]:
-    """What is to save time: stacking, replaced tokens, smaller students."""
+    """The cells of what saves time: stacking, replaced tokens, smaller students."""
     for seed in range(scale.seeds):
         for label, share in STACKED.items():
             yield Cell(

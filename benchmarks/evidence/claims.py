@@ -1,4 +1,4 @@
-"""What the papers claim, as data: who is better than whom, and by what the paper saw.
+"""The papers' claims, as data: who is better than whom, and the paper's figures.
 
 A comparison is a sum of weighted means whose sign is that of the claim: above 0 where
 the claim holds. Figures are the papers' own, sentences are ours.

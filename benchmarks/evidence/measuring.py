@@ -1,4 +1,4 @@
-"""What is measured of a pretrained model beside its loss on a text.
+"""Measurements of a pretrained model beside its loss on a text.
 
 Both measurements predict the masked tokens of the text that judges, `final.jsonl`.
 """

@@ -110,7 +110,7 @@ def others_text(ledger: Ledger) -> str:
 
 
 def size_text(scale: Scale) -> str:
-    """What was trained, in a sentence."""
+    """A sentence about what was trained."""
     tokens = scale.steps * scale.batch_size * scale.length / 1e6
     return (
         f"Encoders of {scale.layers} layers, width {scale.width}, {scale.heads} heads "
@@ -183,7 +183,7 @@ def why(verdict: Verdict) -> str:
 
 
 def label(comparison: Comparison, verdict: Verdict) -> str:
-    """What is compared, with the tolerance of an equality, and where times are read."""
+    """A comparison in words, with its tolerance, and where its times are read."""
     words = [comparison.label]
     if comparison.tolerance is not None:
         words.append(f"within {comparison.tolerance}")
@@ -216,7 +216,7 @@ def effects_text(claim: Claim, verdicts: list[Verdict]) -> str:
 
 
 def figure_text(claim: Claim) -> str:
-    """What the paper measured, in words."""
+    """The paper's measure, in words."""
     values = ", ".join(f"{name} {value}" for name, value in claim.figure.items())
     return f"{claim.unit}: {values}" if values else "no single figure"
 
@@ -325,7 +325,7 @@ def last_gain(points: list[dict[str, float]]) -> float | None:
 
 
 def terms_of(claim: Claim) -> list[Term]:
-    """What a claim compares, each once, whatever its weight; of times the losses."""
+    """The values that a claim compares, each once; where it compares times, losses."""
     found: dict[Term, None] = {}
     for comparison in claim.comparisons:
         for term in comparison.terms:
@@ -464,7 +464,7 @@ def in_words(metric: str) -> str:
 
 
 def axis_of(dots) -> str:
-    """What the places of dots measure, with the unit."""
+    """The label of the axis of the dots, with the unit."""
     if all(t.metric.startswith(("loss", "mean_loss")) for t in dots):
         return "validation loss, nats per predicted token"
     names = dict.fromkeys(t.metric for t in dots)

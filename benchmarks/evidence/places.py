@@ -45,7 +45,7 @@ class Places:
         return os.path.join(self.runs, self.scale_name, plain)
 
     def context(self) -> Context:
-        """What settings depend on, from the rows as they are now."""
+        """The values that settings depend on, from the rows as they are now."""
         rows = self.ledger.rows()
         return Context(
             self.scale,

@@ -61,7 +61,7 @@ class Process:
             )
 
     def outcome(self) -> dict | None:
-        """What it has found, at its end; `None` if it failed or was stopped."""
+        """Its results, at its end; `None` if it failed or was stopped."""
         self.process.wait()
         return read_outcome(self.folder)
 
@@ -117,7 +117,7 @@ def watch_parent(path: str) -> None:
 
 
 def read_outcome(folder: str) -> dict | None:
-    """What a cell's process has found, if it came to its end."""
+    """The results of a cell's process, if it came to its end."""
     path = Path(f"{folder}.json")
     if not path.exists():
         return None

@@ -15,7 +15,7 @@ TWO_LAYERS = "BERT, 2 layers"  # Half of the layers of the scale.
 
 @dataclasses.dataclass(frozen=True)
 class System:
-    """What a system has in place of BERT's.
+    """The settings of a system that differ from BERT's.
 
     Attributes:
         preset: a name of `tfeff.encoders.presets()`, made small by the scale.
@@ -212,7 +212,7 @@ TIMED = {**SYSTEMS, TWO_LAYERS: System("bert_base", cost=0.6)}
 
 
 def settings_of(name: str, scale: Scale) -> dict[str, Any]:
-    """What `tfeff pretrain` takes for a system, without text, rate, steps and seed."""
+    """The settings of a system's pretraining, but for text, rate, steps and seed."""
     system = TIMED[name]
     layers = scale.layers // 2 if name == TWO_LAYERS else scale.layers
     return {

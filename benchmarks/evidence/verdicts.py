@@ -1,4 +1,4 @@
-"""What the recorded numbers say of the claims, by one stated rule.
+"""Verdicts on the claims from the recorded numbers, by one stated rule.
 
     effect = mean over seeds of Σ weight · value
     margin = t(0.975, seeds - 1) · deviation of the effects / √seeds
@@ -48,7 +48,7 @@ LOSSES = ("loss", "mean_loss", *TIMED_METRICS)
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """What is known of a comparison, or of a claim.
+    """The verdict on a comparison, or on a claim.
 
     Attributes:
         verdict: one of the four.
@@ -190,7 +190,7 @@ class Evidence:
         ]
 
     def level(self, terms: Iterable[Term]) -> float | None:
-        """What `equal_cost` and `same_loss` of a comparison are read at, if it can be.
+        """The time or loss at which a comparison is read, if it can be.
 
         The time that the cheapest takes in all, or the highest of the last losses.
         """

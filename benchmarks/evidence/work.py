@@ -1,4 +1,4 @@
-"""What a cell does in a process of its own: its recipe, then its measurements."""
+"""The work of a cell in a process of its own: its recipe, then its measurements."""
 
 import contextlib
 import csv

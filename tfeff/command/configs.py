@@ -9,7 +9,7 @@ from tfeff.recipes.pretrain_settings import RATE
 from tfeff.recipes.settings import Settings, fields_of, setting, settings
 from tfeff.utils.checks import check_choice
 
-# What decides a training.
+# The settings that decide a training most.
 _OF_PRETRAINING = ("sequence_length", "batch_size", "steps", "learning_rate")
 _OF_FINE_TUNING = ("batch_sizes", "epochs", "learning_rates")
 
@@ -49,7 +49,7 @@ def table() -> str:
 
 
 def flags_of(configuration: Configuration) -> str:
-    """What a configuration stands for, as flags."""
+    """The flags that a configuration stands for."""
     lines = [
         f"{configuration.source}",
         f"tfeff {configuration.recipe}",

@@ -1,4 +1,4 @@
-"""What Keras' layers have no public name for."""
+"""Uses of private names of Keras' layers."""
 
 import contextlib
 import contextvars

@@ -1,4 +1,4 @@
-"""What Keras' models and their training have no public name for."""
+"""Uses of private names of Keras' models and their training."""
 
 from collections import Counter
 from types import ModuleType

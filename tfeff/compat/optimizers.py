@@ -1,4 +1,4 @@
-"""What Keras' optimizers have no public name for."""
+"""Uses of private names of Keras' optimizers."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What Keras' configurations and files have no public name for."""
+"""Uses of private names of Keras' configurations and files."""
 
 import contextlib
 import weakref

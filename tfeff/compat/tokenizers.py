@@ -1,4 +1,4 @@
-"""What KerasHub's tokenizers and preprocessors have no public name for."""
+"""Uses of private names of KerasHub's tokenizers and preprocessors."""
 
 from typing import Any
 

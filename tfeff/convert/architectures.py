@@ -138,7 +138,7 @@ def other_name(form: Format) -> str:
 def argument_differences(
     ours: Mapping, theirs: Mapping, free: Collection[str]
 ) -> list[tuple[str, object, object]]:
-    """What two encoders' arguments say differently: its name and both values.
+    """The arguments in which two encoders differ: names with both values.
 
     Args:
         ours, theirs: arguments of `Encoder`; those that are left out have defaults.

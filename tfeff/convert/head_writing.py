@@ -12,7 +12,7 @@ from tfeff.convert.config import Config
 from tfeff.convert.format import Format
 from tfeff.encoders import Encoder
 
-# What follows "For" in the names of classes, by the classes of tfeff.
+# The words after "For" in the names of classes, by the classes of tfeff.
 _KINDS = {
     "Classifier": ("SequenceClassification",),
     "Regressor": ("SequenceClassification",),

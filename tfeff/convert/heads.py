@@ -20,7 +20,7 @@ from tfeff.tasks import (
     TokenClassifier,
 )
 
-# What follows "For" in the names of Hugging Face's models with heads of pretraining.
+# The words after "For" in the names of Hugging Face's pretraining models.
 _PRETRAINING = ("", "MaskedLM", "PreTraining", "NextSentencePrediction")
 
 
@@ -84,7 +84,7 @@ def find_heads(found: Source, encoder: Encoder, must_be_task: bool = False) -> H
         own = list(found.format.heads[name](head.weights))
         names = {weight.name for weight in own}
         if lacking := sorted(names - set(found.tensors)):
-            # What encoders have in any case is no sign of a head.
+            # Weights that every encoder has are no sign of a head.
             signs = set(found.tensors) - set(found.format.unused(encoder))
             if name in expected or names & signs:
                 left_out.append(f"{name} lacks {lacking}")

@@ -164,7 +164,7 @@ def type_ids_of_pairs(path: str, post_processor) -> list[int]:
 
 
 def _frame(path, post_processor, *texts):
-    """What the library puts around texts of which it knows no word."""
+    """The tokens that the library puts around texts of which it knows no word."""
     tokenizer = _read(path, dict(model=_NO_MODEL, post_processor=post_processor))
     with _damage_named(path):
         return tokenizer.encode(*texts)

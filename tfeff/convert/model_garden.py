@@ -16,7 +16,7 @@ _ACTIVATIONS = {
     "swish": "silu",
 }
 _TABLE = "_embedding_layer/embeddings"
-# What comes before the encoder's names: as its trainer saves it, within a model, alone.
+# Prefixes of the encoder's names: as its trainer saves it, within a model, alone.
 _AROUND = (
     "encoder/",
     "model/encoder_network/",

@@ -15,7 +15,7 @@ from tfeff.tasks.pretrained import load_pretrained
 from tfeff.tasks.saved_models import masked_lm_settings, read_heads
 from tfeff.utils.checks import check_path
 
-# What two encoders with the same tables have alike.
+# Arguments in which two encoders with the same tables agree.
 _OF_TABLES = (
     "vocabulary_size",
     "embedding_dim",

@@ -378,7 +378,7 @@ def byte_pairs(
 
 
 def made(path: str, what: str, make: Callable, *args, **kwargs) -> Any:
-    """What a function makes of a file's content; its errors name the file."""
+    """The result of a function of a file's content; its errors name the file."""
     try:
         return make(*args, **kwargs)
     except Exception as error:  # From SentencePiece, protobuf, TensorFlow, KerasHub.

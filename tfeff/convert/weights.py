@@ -151,7 +151,7 @@ def norm(layer, name: str) -> Iterator[Weight]:
 
 
 def _wrapper(missing, unknown):
-    """What the name of each missing tensor begins with; `None` without such a start."""
+    """The common prefix of the missing tensors' names; `None` if there is none."""
     first = missing[0]
     starts = (n.removesuffix(first) for n in unknown if n.endswith(f".{first}"))
     found = set(unknown)

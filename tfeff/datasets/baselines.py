@@ -1,4 +1,4 @@
-"""What a model that reads no text answers: a floor under every score.
+"""Baselines that read no text: a floor under every score.
 
 A class that is common in a development set gives a score by itself: on MRPC, where two
 pairs in three are paraphrases, who always says so has 0.81 of F1.
@@ -14,7 +14,7 @@ from tfeff.datasets.kinds import KINDS, AnyExamples
 
 
 def baseline_name(examples: AnyExamples) -> str:
-    """What the baseline of such examples is called.
+    """The name of the baseline of such examples.
 
     Args:
         examples: examples of a task.

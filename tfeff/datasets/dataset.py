@@ -28,7 +28,7 @@ from tfeff.utils.checks import (
 )
 from tfeff.utils.paths import is_name
 
-# What names of metrics end in of which the lowest value is the best.
+# Endings of the names of metrics of which the lowest value is the best.
 _LOWER = ("error", "loss", "mae", "mse", "rmse", "perplexity")
 _NEGATIVE = ("neg_", "negative_")
 # Each example has one label or rating.

@@ -234,7 +234,7 @@ def _is_blank(numbered):
 
 
 def _problem(row):
-    """What a text must be and what it is, of the texts by column; `None` if fine."""
+    """The requirement that a text of a row misses, and the text; `None` if none."""
     for column, text in row.items():
         if not text.strip():
             return f"must hold a text in the column {column!r}", repr(text)
@@ -262,7 +262,7 @@ def _label(text, path, number, hint, label_names, ratings, **_):
         rating = math.nan if "_" in text else float(text)
     except ValueError:
         rating = math.nan
-    # What float32 cannot hold becomes infinite there.
+    # Numbers beyond float32's range become infinite there.
     if not (np.isfinite(np.float32(rating)) and least <= rating <= highest):
         expected = "the label must be a number"
         if ratings != ANY_RATING:

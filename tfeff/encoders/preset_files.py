@@ -30,7 +30,7 @@ from tfeff.utils.files import DAMAGE, is_unreadable, reserve, write_text
 HEAD = "_head.npz"  # The end of the name of a head's file.
 CONFIGS = ("config.json", "metadata.json")
 _VERSION = "tfeff_version"  # In `metadata.json`, beside those of Keras and KerasHub.
-# What a preset holds of KerasHub's task beside its backbone and its tokenizer.
+# A preset's files of KerasHub's task beside its backbone and its tokenizer.
 TASK_FILES = ("task.json", "task.weights.h5", "preprocessor.json")
 
 

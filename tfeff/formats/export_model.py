@@ -24,7 +24,7 @@ from tfeff.utils.paths import check_new_path
 
 FORMATS = ("tf_saved_model", "litert", "onnx", "openvino", "torch")  # Of Keras.
 _OF_TENSORFLOW = FORMATS[:3]
-# What Keras wants at the end of their files' names.
+# The endings that Keras requires of their files' names.
 _ENDINGS = {"litert": ".tflite", "openvino": ".xml", "torch": ".pt2"}
 # Inputs that a signature may lack, and what they are then, computed from the token ids.
 _DEFAULTS = {"segment_ids": ops.zeros_like, "padding_mask": ops.ones_like}

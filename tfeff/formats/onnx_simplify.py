@@ -63,7 +63,7 @@ def simplify(model) -> None:
 
 
 class _Graph:
-    """What makes each tensor of a graph, its value if it is constant, and its rank."""
+    """The node that makes each tensor, its value if it is constant, and its rank."""
 
     def __init__(self, model):
         graph = model.graph

@@ -227,7 +227,7 @@ def stands_for(layer: keras.layers.Layer, kernel: str, methods: Sequence[str]) -
 
 
 class Ability:
-    """What a class of attentions can do as far as its own methods say.
+    """An ability that a class of attentions has by its own methods.
 
     A subclass that overrides one of them does not have it, unless it declares it anew:
     as True, or by an `Ability` of its own.

@@ -305,7 +305,7 @@ class Objective(StaysFrozen, DistributedModel):
         return super().compute_metrics(x, y, y_pred, sample_weight)
 
     def _as_columns(self, y, y_pred, sample_weight):
-        """What Keras' losses and metrics get; `as_columns` of one number a target."""
+        """Arguments of Keras' losses and metrics; of single numbers `as_columns`."""
         return y, y_pred, sample_weight
 
     def get_metrics_result(self) -> dict[str, Any]:

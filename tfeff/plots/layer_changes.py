@@ -1,4 +1,4 @@
-"""What each layer changes: distances and angles of its input and its output."""
+"""The distances and angles between each layer's input and its output."""
 
 import dataclasses
 import os

@@ -1,4 +1,4 @@
-"""What training labels alone predict, beside the scores of a recipe."""
+"""The scores of predictions from training labels alone, beside a recipe's."""
 
 import tempfile
 from collections.abc import Mapping

@@ -122,7 +122,7 @@ def _settings_folder(cache_dir: str) -> contextlib.AbstractContextManager[str]:
 
 
 def _beam_jobs(settings):
-    """What runs the pipelines; `None` without a runner."""
+    """The runner of the pipelines; `None` if the settings have none."""
     if settings.runner is None:
         if settings.beam_flags:
             raise ValueError(

@@ -17,7 +17,7 @@ _BLOCKBERT = "Qiu et al., 2020, BlockBERT"
 _CONVBERT = "Jiang et al., 2020, ConvBERT"
 _ALBERT = "Lan et al., 2020, ALBERT"
 _BERT = "Devlin et al., 2019, BERT"
-# What a pretrained encoder and its tokenizer have themselves.
+# Settings that a pretrained encoder and its tokenizer determine.
 _OF_PRETRAINED = ("preset", "override", "tokenizer_kind", "vocabulary_size")
 
 

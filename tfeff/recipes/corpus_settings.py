@@ -13,7 +13,7 @@ CORPUS_HELP = (
 TEXT_FIELD_HELP = (
     "The field or column of the text in JSON Lines, Parquet files and data sets."
 )
-# What a tokenizer that is trained is like.
+# Settings of a tokenizer that is trained.
 OF_TRAINED = ("tokenizer_kind", "tokenizer_lowercase")
 
 

@@ -88,7 +88,7 @@ def keep_data(
 
 
 def _noted(run, found, has_trained):
-    """What a run that has trained has noted, and the names of what is other now."""
+    """The record of a run that has trained, and the names of what differs now."""
     path = run.path(READ_DATA)
     there = read_object(path, run.directory) if has_trained and is_there(path) else {}
     return there, [name for name in there if there[name] != found.get(name)]
@@ -136,7 +136,7 @@ def _digests(pretrained):
 
 
 def caches_record(train: tfeff.data.Cache, validation: tfeff.data.Cache) -> dict:
-    """What tells the caches of a pretraining from others, by their names."""
+    """The digests that identify the caches of a pretraining, by the caches' names."""
     noted = ("corpus_hash", "num_sequences", "tokenizer_hash")
     return {
         name: {attribute: getattr(cache, attribute) for attribute in noted}
@@ -190,7 +190,7 @@ def keep_caches(
 
 
 def examples_record(objective: tfeff.objectives.PretrainingObjective) -> dict:
-    """What tells the examples of a registered objective from others, by its name.
+    """The settings that identify a registered objective's examples, by its name.
 
     Nothing of tfeff's own objectives, whose settings are in the run's configuration.
     """

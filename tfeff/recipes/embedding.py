@@ -196,7 +196,7 @@ def embed(
 
 
 def given_examples(settings, examples, callbacks):
-    """What to train on, given once or not at all, and sampled."""
+    """The examples to train on, given once or not at all, and sampled."""
     if examples is None and settings.examples is None:
         given = sorted(changed(settings).difference(OF_SCORING))
         if given or callbacks:

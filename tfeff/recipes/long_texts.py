@@ -1,4 +1,4 @@
-"""What a recipe says of texts that are longer than its rows."""
+"""A recipe's message about texts that are longer than its rows."""
 
 from collections.abc import Mapping
 

@@ -47,7 +47,7 @@ def make_data(run, settings):
 
 
 def read_data(run, settings):
-    """What `make_data` has made or read in another process."""
+    """The tokenizer and caches that `make_data` of another process made or read."""
     tokenizer = load_run_tokenizer(run.directory)
     folder = settings.cache_dir or run.path("cache")
     length = settings.sequence_length

@@ -33,7 +33,7 @@ _EXPECTED = (
 
 
 class _Column(NamedTuple):
-    """What is compared: a task by one metric, of questions on one part.
+    """A column of the table: a task by one metric, of questions on one part.
 
     Attributes:
         task: the name of the data set.
@@ -156,7 +156,7 @@ def _write(text, output):
 
 
 def _runs(patterns):
-    """What `_read` returns of each run; what globs match and is none is left out."""
+    """The results of `_read` of all runs; globs' other folders are left out."""
     found = {}
     for pattern in patterns:
         for folder in (

@@ -110,7 +110,7 @@ def read_config(run_dir: str) -> dict:
 
 @contextlib.contextmanager
 def recipe_running() -> Iterator[None]:
-    """What all recipes do to the process, and put back.
+    """The changes that every recipe makes to the process, and undoes.
 
     TensorFlow's messages about exports are left out, and lines that cannot be printed:
     see `job_output`. The recipe's seeds are not those of the code that calls it.

@@ -44,7 +44,7 @@ _RAISES = """Raises:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
-    """What `setting` says of a field.
+    """The description of a field that `setting` makes.
 
     Attributes:
         help: one sentence about it; it says what the default does where that is `None`.

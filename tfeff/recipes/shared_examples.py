@@ -1,4 +1,4 @@
-"""What a recipe says of texts that are in several parts of a data set."""
+"""A recipe's message about texts that are in several parts of a data set."""
 
 import itertools
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ def print_shared(parts: Mapping[str, Any]) -> None:
 
 
 def _texts(examples):
-    """What is read of each example, without its label."""
+    """The text of each example, without its label."""
     if isinstance(examples, tfeff.data.SpanExamples):
         return [(q.question, q.passage) for q in examples.questions]
     if isinstance(examples, tfeff.data.ChoiceExamples):

@@ -1,4 +1,4 @@
-"""What a recipe starts from: a pretrained encoder, or a checkpoint of its own run."""
+"""The start of a recipe: a pretrained encoder, or a checkpoint of its own run."""
 
 import math
 import os

@@ -72,7 +72,7 @@ def _named_dataset(task, kinds, data):
         return found
     fitting = [*_described(data, kinds), *tfeff.datasets.names(*kinds)]
     near = closest(task, fitting)
-    fitting.sort(key=lambda name: name != near)  # What is closest is first.
+    fitting.sort(key=lambda name: name != near)  # The closest name is first.
     own, advice = "", near_miss(task, fitting)
     if data is not None:
         own = f", or be described by {data}/{task}/{DESCRIPTION}"

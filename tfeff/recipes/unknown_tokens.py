@@ -1,4 +1,4 @@
-"""What a recipe says of texts that its tokenizer does not know."""
+"""A recipe's message about texts with unknown tokens."""
 
 import itertools
 from collections.abc import Iterable, Mapping

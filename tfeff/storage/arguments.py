@@ -45,7 +45,7 @@ _BESIDE = (
     *("tokenizer_config.json", "special_tokens_map.json", "config.json"),
     *("added_tokens.json", "30k-clean.model", "sentencepiece.bpe.model"),
 )
-# What each public function does with its arguments: `{"module.function": {name: Way}}`.
+# The use of each public function's arguments: `{"module.function": {name: Way}}`.
 TABLE: dict[str, dict[str, Way]] = {}
 
 
@@ -116,7 +116,7 @@ def _hub(url):
 
 
 def _with_urls(result, urls):
-    """What a function returned, with the URLs that were given in place of paths."""
+    """The result of a function, with the URLs that were given in place of paths."""
     if type(result) in (list, tuple):
         return type(result)(_with_urls(part, urls) for part in result)
     if isinstance(result, str):

@@ -23,7 +23,7 @@ from tfeff.utils.files import atomic_file, remove_folder, temporary_folder
 _ATTEMPTS = 5
 # Stands for the size that some web servers do not tell: the file is fetched each time.
 _UNTOLD = -1
-# What fsspec's file systems tell of a file that is another one if it was replaced.
+# Entries of fsspec's information that differ once a file is replaced.
 _VERSION = (
     *("ETag", "etag", "md5Hash", "generation", "LastModified", "last_modified"),
     *("updated", "mtime", "modified", "created", "size"),
@@ -244,7 +244,7 @@ def _fetch_foreign(place, whole, select):
 
 
 def _version(found):
-    """What tells files apart from those that replace them, by what fsspec tells."""
+    """A digest of fsspec's information that differs once a file is replaced."""
     told = {n: [str(i[k]) for k in _VERSION if k in i] for n, i in found.items()}
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 

@@ -195,7 +195,7 @@ class Lease:
 
 
 def holder_id(place: Place, name: str) -> str | None:
-    """What tells the holder of a lease from all others; None if it is not there.
+    """A digest that identifies the holder of a lease; None if it is not there.
 
     It tells whether processes, also of several machines, see the same place.
 

@@ -14,7 +14,7 @@ from tfeff.utils.files import PARTIAL, walk
 NAME = "tfeff-manifest.json"
 # A list of all objects, while files are being uploaded or deleted.
 UNFINISHED = "tfeff-unfinished.json"
-# What a folder has that tfeff has uploaded.
+# Files of a folder that tfeff has uploaded.
 OF_UPLOADS = (NAME, UNFINISHED)
 _FORMAT = 1
 # Digests that this process has computed, by the file's device, inode, size and time.
@@ -85,7 +85,7 @@ class Manifest:
 
     @property
     def version(self) -> str:
-        """What tells it from all other manifests."""
+        """The digest of the manifest, which identifies it."""
         return hashlib.sha256(self.to_bytes()).hexdigest()
 
     def same_content(self, other: "Manifest") -> bool:

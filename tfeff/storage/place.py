@@ -139,7 +139,7 @@ class Place:
             return self._files.open(self.path, "rb")
 
     def files(self) -> dict[str, dict]:
-        """What fsspec tells of each file in and below the folder, by name.
+        """fsspec's information about each file in and below the folder, by name.
 
         Raises:
             ValueError: if the server lists what is not in the folder: copies of such
@@ -181,7 +181,7 @@ class Place:
         return [f"{folder}/{path.rstrip('/').rpartition('/')[2]}" for path in found]
 
     def info(self, name: str = "") -> dict | None:
-        """What fsspec tells of a file or folder; None if there is none."""
+        """fsspec's information about a file or folder; None if there is none."""
         with self.errors_named():
             self._files.invalidate_cache()
             try:

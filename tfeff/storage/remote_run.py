@@ -294,7 +294,7 @@ class RemoteRun:
             shutil.rmtree(folder)
 
     def _state(self, paths):
-        """What tells whether files have changed, but for those that grow."""
+        """A state of the files that changes with them, but for those that grow."""
         found = {}
         for name, path in paths.items():
             if not name.startswith(_GROWING) and os.path.exists(path):

@@ -9,7 +9,7 @@ from tfeff.storage.place import Place
 from tfeff.storage.staging import staged
 from tfeff.utils.files import remove_partial
 
-# What no process reads that goes on from a run: of checkpoints, it asks for one.
+# Files that a process does not read to go on from a run: it asks for one checkpoint.
 _NOT_READ = ("checkpoints/", "tensorboard/")
 
 

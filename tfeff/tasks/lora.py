@@ -232,7 +232,7 @@ def _whole_digest(arrays, notes):
 
 @dataclasses.dataclass(frozen=True)
 class _Notes:
-    """What a file says about its adapters.
+    """The description of the adapters in a file.
 
     Attributes:
         rank: integer, at least 1.

@@ -85,7 +85,7 @@ def _on_tensorflow(model, num_parts, data):
 
 
 def _added(weight, total, gradient):
-    """What the gradients of parts come to with one more; `total` is None at first.
+    """The sum of gradients with those of one more part; `total` is None at first.
 
     Keras gives float8's scales and histories of largest values in place of their
     gradients: the parts make these from the same old ones, and the largest values are

@@ -1,4 +1,4 @@
-"""What `fit`, `evaluate` and `predict` are given, before Keras reads it."""
+"""Checks of the data that `fit`, `evaluate` and `predict` get."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -310,7 +310,7 @@ def _without_nan(value):
 
 
 def worst_if_nan(value: float) -> float:
-    """What is compared: an undefined metric is below all others."""
+    """The value, or -inf if undefined, which is below all others."""
     return -math.inf if math.isnan(value) else value
 
 

@@ -1,4 +1,4 @@
-"""What a model loses, or gains, without each of its heads."""
+"""The importance of each attention head: the metrics of the model without it."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ class HeadImportance:
     without: Mapping[str, np.ndarray]
 
     def change(self, metric: str = "loss") -> np.ndarray:
-        """What the metric gains with each head off, `[L, N]`.
+        """The change of the metric with each head off, `[L, N]`.
 
         Of the loss, it is the importance of the head: below 0 where the head hurts.
 

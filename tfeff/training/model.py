@@ -22,7 +22,7 @@ from tfeff.utils.checks import check_integer, check_keywords, known_keywords
 from tfeff.utils.types import Config, Tensor
 
 _SEED = "seed_generator_"
-# What Keras' functional models are made from.
+# The arguments that Keras' functional models are made from.
 _GRAPH = ("inputs", "outputs")
 # The class that Keras gives a `keras.Model` of inputs and outputs.
 _FUNCTIONAL: Any = type(keras.Model.__new__(keras.Model, inputs=None, outputs=None))
@@ -99,7 +99,7 @@ class DistributedModel(
     """
 
     accumulation_steps = 1
-    # What Keras sets.
+    # Keras sets these.
     optimizer: Any
     train_function: Any
     test_function: Any
@@ -346,7 +346,7 @@ class DistributedModel(
 
     @property
     def losses(self) -> list[Tensor]:
-        """What the layers have added to the loss in the last call."""
+        """The losses that the layers added in the last call."""
         model, added = _ADDED.get()
         return added if model is self else super().losses
 

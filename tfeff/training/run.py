@@ -544,7 +544,7 @@ class RunDirectory:
                 )
             except StoppedWithinEpoch as stop:
                 stopped_at = stop.step
-                # What Keras does at the end of `fit`.
+                # Keras does this at the end of `fit`.
                 take_averages(model)
                 for callback in all_callbacks:
                     callback.on_train_end(stop.logs)

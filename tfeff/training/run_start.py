@@ -24,7 +24,7 @@ from tfeff.training.workers import (
 
 @dataclasses.dataclass(frozen=True)
 class RunStart:
-    """What one start of a run goes on from.
+    """The state that one start of a run goes on from.
 
     Args:
         model: the model, loaded or new.

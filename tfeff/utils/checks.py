@@ -166,7 +166,7 @@ def check_ordered(name: str, value: Any, what: str) -> Iterable:
 
 
 def in_place_of(values: Any) -> str:
-    """What to give for a mapping, a set or a data frame; '' if it is none of them.
+    """The advice for a mapping, a set or a data frame; '' for any other value.
 
     All can be iterated over, but give keys, or items in an order that means nothing.
     """

@@ -21,7 +21,7 @@ UNREGISTERED = (
 def refusal(
     registry: Mapping[str, Any], own: Container[str], name: str, value: Any
 ) -> str | None:
-    """What to do if a value may not be registered under a name; `None` if it may.
+    """The advice if a value may not be registered under a name; `None` if it may.
 
     Args:
         registry: the values by their names.
@@ -177,6 +177,6 @@ def _name(value):
 
 
 def _seen(function):
-    """What a function's results depend on, beside its arguments and its module."""
+    """The parts of a function that its results depend on, but for its module."""
     cells = tuple(cell.cell_contents for cell in function.__closure__ or ())
     return function.__code__, function.__defaults__, function.__kwdefaults__, cells

@@ -19,7 +19,7 @@ from typing import Any, TypeGuard
 from tfeff.utils.checks import check_path
 from tfeff.utils.paths import check_new_path, check_utf8
 
-# What Keras raises of a whole file, or folder, with damaged content.
+# Exceptions that Keras raises for a complete file, or folder, with damaged content.
 DAMAGE = (
     *(AttributeError, KeyError, OSError, OverflowError),
     *(RuntimeError, TypeError, ValueError),

@@ -1,4 +1,4 @@
-"""What a job says: a line that nobody can read is left out.
+"""The output of a job: a line that cannot be written is left out.
 
 A job must not end, and lose what it has not saved yet, because `tee` or a terminal has
 ended, or because the disk of its log is full.

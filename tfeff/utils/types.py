@@ -13,5 +13,5 @@ DType: TypeAlias = Any
 # The name, the configuration, or the function or object itself.
 Activation: TypeAlias = str | dict[str, Any] | Callable[..., Any]
 Initializer: TypeAlias = str | dict[str, Any] | Callable[..., Any]
-# What Keras saves of a layer or a model, to make an equal one.
+# The configuration that Keras saves of a layer or a model, to make an equal one.
 Config: TypeAlias = dict[str, Any]

@@ -33,7 +33,7 @@ class Tokenization:
             )
 
     def ids(self, documents: list[str]) -> Callable[[], list[np.ndarray]]:
-        """What gives the ids of each document, in any thread.
+        """A function that returns the ids of each document, in any thread.
 
         A SentencePiece processor makes them then, any other tokenizer at once.
         """

@@ -101,7 +101,7 @@ def make_pairs(
         )
         found |= fits
 
-    # What is not split keeps its text.
+    # A document that is not split keeps its text.
     begin, cut = tf.where(found, begin, 0), tf.where(found, cut, end)
     # A is tokens [start_a, start_a + size_a) of `source`, and B likewise.
     left, rest = cut - begin, end - cut

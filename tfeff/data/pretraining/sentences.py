@@ -20,7 +20,7 @@ _WITHOUT_SPACES = (
 
 
 class SentencePieces(NamedTuple):
-    """What each id of a vocabulary may do to a sentence, [V] bool each.
+    """The roles that each id of a vocabulary may have in a sentence, [V] bool each.
 
     Attributes:
         begins: may be the first token of a sentence.

@@ -14,7 +14,7 @@ from tfeff.storage.shared_folder import SharedFolder
 
 
 class Drawn(NamedTuple):
-    """What was drawn of a part of the corpus, and whether it is all of the part."""
+    """The documents drawn from a part of the corpus, and whether these are all."""
 
     whole: bool
     documents: list[str]
@@ -33,7 +33,7 @@ def file_of(number: int) -> str:
 
 
 def read_drawn(folder: SharedFolder, files: Iterable[str]) -> Iterator[Drawn]:
-    """What `draw` wrote to the files."""
+    """The documents that `draw` wrote to the files."""
     for name in files:
         with folder.read(name) as path, open(path, encoding="utf-8") as file:
             yield Drawn(*json.load(file))

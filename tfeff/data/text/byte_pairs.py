@@ -16,7 +16,7 @@ from tfeff.data.text.flat import among, indices, numbers, row_ids
 _NEVER = np.iinfo(np.int32).max
 # Merging takes a time that is quadratic in the length of a word.
 _LONGEST_WORD = 4000
-# What may follow an apostrophe as a word of its own, as in "it's".
+# Suffixes that follow an apostrophe as words of their own, as in "it's".
 _SUFFIXES = ("s", "t", "re", "ve", "m", "ll", "d")
 
 

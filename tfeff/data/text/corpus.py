@@ -1,4 +1,4 @@
-"""What all corpora are made of: documents that can be read again, and files."""
+"""The base of all corpora: documents that can be read again, and files."""
 
 import contextlib
 import functools

@@ -1,4 +1,4 @@
-"""What the pieces of a tokenizer's vocabulary spell."""
+"""The spelling of the pieces of a tokenizer's vocabulary."""
 
 import keras_hub
 
@@ -8,7 +8,7 @@ from tfeff.data.text.tokenizers import restore_vocabulary
 
 
 def spelled_pieces(tokenizer: keras_hub.tokenizers.Tokenizer) -> list[str]:
-    """What each piece spells in a text, by its id.
+    """The letters that each piece stands for in a text, by its id.
 
     Pieces of SentencePiece and byte-level BPE that begin a word begin with a space.
     Those inside a word begin with WordPiece's mark. Bytes that are no characters are

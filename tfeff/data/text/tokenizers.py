@@ -31,7 +31,7 @@ from tfeff.utils.files import system_folder, write_bytes
 SPECIAL_NAMES = ("pad_token_id", "cls_token_id", "sep_token_id", "mask_token_id")
 FRAME_NAMES = SPECIAL_NAMES[:3]  # Of the tokens around texts.
 _SPECIAL_PIECES = ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"]
-# What is in a tokenizer's configuration and does not determine its ids.
+# Entries of a tokenizer's configuration that do not determine its ids.
 _NO_SETTINGS = {"name", "trainable", "dtype", "proto"}
 # SentencePiece silently drops sentences longer than its limit. Lines are therefore cut
 # into parts of at most 1000 characters, at a space if possible.

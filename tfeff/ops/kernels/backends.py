@@ -77,7 +77,7 @@ def _gradient_of_keras(function):
             # PyTorch passes the arguments, too, and the upstream gradient by name.
             if not _differentiates_gradients():
                 return gradient(upstream)
-            # What the gradient closes over was computed without a graph.
+            # The values that the gradient closes over were computed without a graph.
             return function(*args)[1](upstream)
 
         return result, keras_gradient

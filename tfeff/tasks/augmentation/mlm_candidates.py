@@ -44,7 +44,7 @@ class MLMCandidates:
             raise ValueError(
                 "`tokenizer` must have pieces that are whole words. Received: none"
             )
-        # Of objects: the texts of many masked tokens have the same few thousand.
+        # The dtype is object: many masked tokens share the same few thousand texts.
         self._words = np.array([word for _, word in words], dtype=object)
         self._ids = np.array([id for id, _ in words], np.int32)
         self._table = _token_table(model.encoder.token_embedding)
@@ -57,7 +57,7 @@ class MLMCandidates:
         self._vectors = WordVectors(self._words.tolist(), rows)
         self._count = min(count, len(words))
         self._batch_size = batch_size
-        # Also for encoders without absolute positions, which could read more.
+        # It limits encoders without absolute positions, too, which could read more.
         self._length = model.encoder.max_sequence_length - 2
         self._pads_fully = model.encoder.length_dependent
 
