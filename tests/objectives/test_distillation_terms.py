@@ -13,7 +13,13 @@ from tests.subjects.batches import VOCABULARY_SIZE
 from tests.subjects.distillation import arrays, make_encoder, make_inputs
 from tfeff.objectives import Distillation, MaskedLM
 from tfeff.objectives.distillation import losses
-from tfeff.tasks import Classifier, MultipleChoice, Regressor, SpanQA
+from tfeff.tasks import (
+    Classifier,
+    MultipleChoice,
+    Regressor,
+    SpanQA,
+    TokenClassifier,
+)
 
 NO_LAYERS = {"attention": None, "hidden": False, "embedding": False}
 WEIGHTS = np.array([0.5, 2.0, 1.0, 1.5])
@@ -59,6 +65,10 @@ def make_batch(kind, batch_size=4):
         return inputs, np.array([1, 0, 0, 1]), WEIGHTS
     if kind == "ratings":
         return inputs, np.array([0.5, 2.0, 0.0, 3.0]), weights
+    if kind == "tokens":  # The last piece of each row has no label.
+        labels = rng.integers(0, 3, visible.shape)
+        has_label = visible & np.roll(visible, -1, axis=1)
+        return inputs, labels, weights[:, None] * has_label
     return inputs, np.array([0, 2, 0, 1]), weights
 
 
@@ -68,12 +78,13 @@ MAKE = {
     "choice": lambda encoder: MultipleChoice(encoder, dropout=0.0),
     "ratings": lambda encoder: Regressor(encoder, dropout=0.0),
     "classes": lambda encoder: Classifier(encoder, 3, dropout=0.0),
+    "tokens": lambda encoder: TokenClassifier(encoder, 3, dropout=0.0),
 }
 
 
 def literal_terms(kind, students, teachers, labels, weights, temperatures):
     """The losses of predictions and of labels."""
-    if kind == "masked_lm":
+    if kind in ("masked_lm", "tokens"):
         total, count = cross_entropies(students, labels, weights)
         value = reference.masked_tokens_loss(
             students, teachers, weights, **temperatures
@@ -142,14 +153,15 @@ def test_predictions_and_labels_of_every_kind_of_model(kind, soften, temperature
         rel=1e-5,
         abs=1e-6,  # Metrics are in float32, and so are logits of options.
     )
-    # Without weights every example counts the same, but for masked tokens.
-    if kind in ("choice", "classes"):
+    # Without weights every example counts the same, and every token that is real.
+    equal = {
+        "choice": np.ones(4),
+        "classes": np.array([1, 1, 0, 1]),
+        "tokens": batch[0]["padding_mask"],
+    }
+    if kind in equal:
         of_predictions, _ = literal_terms(
-            kind,
-            *outputs,
-            batch[1],
-            np.array([1, 1, kind == "choice", 1]),
-            temperatures,
+            kind, *outputs, batch[1], equal[kind], temperatures
         )
         logs = model.test_on_batch(*batch[:2], return_dict=True)
         expected = pytest.approx(10 * of_predictions, rel=1e-5, abs=1e-6)

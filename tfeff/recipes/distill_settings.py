@@ -35,10 +35,10 @@ class DistillSettings(RunSettings):
     With a `prediction_weight`, tokens are masked, and both models predict them: the
     teacher is then a run of masked language modelling, or a preset that keeps its head.
 
-    On a task of any data set of tfeff.datasets.names() but those of words, or of one
-    that a dataset.json describes, as for tfeff finetune. The teacher is the folder
-    of a fine-tuned run, the student the general run; the layers are distilled first,
-    the predictions then, and the best student on the development set is kept:
+    On a task of any data set of tfeff.datasets.names(), or of one that a dataset.json
+    describes, as for tfeff finetune. The teacher is the folder of a fine-tuned run, the
+    student the general run; the layers are distilled first, the predictions then, and
+    the best student on the development set is kept:
 
         tfeff distill --stage=task --run_dir=runs/small-sst2 \\
             --teacher=runs/large-sst2 --student=runs/small --task=SST-2 --data=glue \\
@@ -130,8 +130,7 @@ class DistillSettings(RunSettings):
         "general: most characters of the docstrings corpus.", 10_000_000, minimum=1
     )
     task: str | None = setting(
-        "task: a name of tfeff.datasets.names(), but of no data set of words; or one "
-        "that data describes.",
+        "task: a name of tfeff.datasets.names(), or one that data describes.",
         None,
     )
     data: str | None = setting(

@@ -45,10 +45,18 @@ from tfeff.recipes.task_scores import print_undefined, task_scores
 from tfeff.recipes.tuning import print_best
 from tfeff.recipes.unknown_tokens import print_unknown
 from tfeff.tasks.encoder_limits import check_length, fitting
+from tfeff.tasks.task import PooledTask
 from tfeff.utils.files import is_there
 from tfeff.utils.naming import named_as
 
-_KINDS = (tfeff.data.TextExamples, tfeff.data.ChoiceExamples, tfeff.data.SpanExamples)
+_KINDS = (
+    tfeff.data.TextExamples,
+    tfeff.data.ChoiceExamples,
+    tfeff.data.SpanExamples,
+    tfeff.data.TokenExamples,
+)
+# The models whose classes have names.
+_NAMED = (tfeff.tasks.Classifier, tfeff.tasks.TokenClassifier)
 
 
 def distill_on_a_task(
@@ -144,7 +152,8 @@ class _Part:
     Attributes:
         dataset: the `Dataset`.
         examples: the examples.
-        rows: `TextFeatures`, or `SpanFeatures` of questions with spans.
+        rows: `TextFeatures`, `SpanFeatures` of questions with spans, or `TokenFeatures`
+            of labelled words.
         settings: the `DistillSettings`.
     """
 
@@ -240,7 +249,7 @@ def _load_teacher(settings, dataset):
             f"`teacher` must be a {expected.__name__} for {dataset.name}. Received: "
             f"teacher={settings.teacher!r}, a `{type(teacher).__name__}`"
         )
-    if expected is tfeff.tasks.Classifier:
+    if expected in _NAMED:
         # Names may differ, but a name that both have must be of the same class.
         names, wanted = teacher.label_names or (), dataset.label_names
         shared = set(names) & set(wanted)
@@ -286,12 +295,12 @@ def _load_student(settings, teacher):
 def _make_student(teacher, encoder, label_names):
     """A model like the teacher around another encoder."""
     head = {"dropout": teacher.dropout}
-    if not isinstance(teacher, tfeff.tasks.SpanQA):
+    if isinstance(teacher, PooledTask):
         head["pooling"] = teacher.pooling
         head["pooler_activation"] = teacher.pooler_activation
     if isinstance(teacher, tfeff.tasks.Regressor):
         head |= {"scale": teacher.scale, "offset": teacher.offset}
-    if isinstance(teacher, tfeff.tasks.Classifier):
+    if isinstance(teacher, _NAMED):
         head |= {"num_classes": teacher.num_classes, "label_names": label_names}
     model = type(teacher)(encoder, **head)
     model.compile()  # Checkpoints are of compiled models.
@@ -317,6 +326,8 @@ def _rows(examples, tokenizer, settings):
         return tfeff.data.make_span_features(
             examples, tokenizer, length, settings.stride
         )
+    if isinstance(examples, tfeff.data.TokenExamples):
+        return tfeff.data.token_features(examples, tokenizer, length)
     return tfeff.data.text_features(examples, tokenizer, length)
 
 

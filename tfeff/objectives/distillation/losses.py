@@ -78,16 +78,16 @@ def prediction_divergence(
     """Σ_c p_c (log p_c - log q_c) of softmaxes p and q; for ratings, ((y - ŷ) / s)².
 
     Args:
-        student, teacher: logits `[B, C]` of classes, or `[B, M, V]` of masked tokens;
-            ratings `[B]`; or a dict of logits `[B, T]`, such as those of the start and
-            the end of a span.
+        student, teacher: logits `[B, C]` of classes, `[B, M, V]` of masked tokens, or
+            `[B, T, C]` of the classes of tokens; ratings `[B]`; or a dict of logits
+            `[B, T]`, such as those of the start and the end of a span.
         temperature: divisor of the logits.
         soften: whose logits are divided: `"both"` or the `"student"`'s.
         scale: float s, the unit of ratings.
 
     Returns:
-        Tensor with a number for each target: `[B]`, `[B, M]`, or `[B, K]` of a dict of
-        K outputs, in their order.
+        Tensor with a number for each target: `[B]`, `[B, M]`, `[B, T]`, or `[B, K]` of
+        a dict of K outputs, in their order.
 
     Raises:
         ValueError: if the shapes are those of none of these, or differ.
@@ -98,8 +98,8 @@ def prediction_divergence(
     if shapes[0] != shapes[1] or not ranks <= ({1, 2, 3} if is_one else {2}):
         raise ValueError(
             "Student and teacher must have logits [B, C] of equally many classes, "
-            "[B, M, V] of the same tokens, logits [B, T] of the same outputs by name, "
-            "or ratings [B], where `prediction` is compared. "
+            "[B, M, V] or [B, T, C] of the same tokens, logits [B, T] of the same "
+            "outputs by name, or ratings [B], where `prediction` is compared. "
             f"Received: {student!r} and {teacher!r}"
         )
     if not is_one:

@@ -54,8 +54,9 @@ class Distillation(DistributedModel):
     are learnt and shared by all layers; models of equal width have no projection. The
     prediction loss is the soft cross-entropy minus the teacher's entropy, which has no
     gradient, so that it is 0 where both agree; it is that of an example's classes or
-    options, of each masked token, or the mean of those of a span's start and end. For
-    ratings it is the squared difference in units of the student's `scale`.
+    options, of each masked token, of each token that has a label, or the mean of those
+    of a span's start and end. For ratings it is the squared difference in units of the
+    student's `scale`.
 
     Squares are averaged over features and over the real positions of the global
     batch (pairs of them for attention), cosines over its real positions; padding is
@@ -74,8 +75,9 @@ class Distillation(DistributedModel):
         student: a `tfeff.encoders.Encoder` (general distillation), or a model with
             `.encoder`: logits `[B, C]` or ratings `[B]`, such as
             `tfeff.tasks.Classifier`, `MultipleChoice` and `Regressor`; a dict of
-            logits `[B, T]`, such as `SpanQA` (task distillation); or logits
-            `[B, M, V]` of masked tokens, such as `tfeff.objectives.MaskedLM`.
+            logits `[B, T]`, such as `SpanQA`, or logits `[B, T, C]` of tokens, such as
+            `TokenClassifier` (task distillation); or logits `[B, M, V]` of masked
+            tokens, such as `tfeff.objectives.MaskedLM`.
         teacher: another model of the same kind and the same vocabulary. It is frozen as
             a whole, so that Keras forgets which weights its adapters had frozen: to
             train it again, load it again.
@@ -112,7 +114,8 @@ class Distillation(DistributedModel):
     Returns:
         Dict of float tensors `[B]`, by the names above: the terms of each example, with
         their weights; `[B, C]`, of each option, where examples have options;
-        `prediction` is `[B, M]` for masked tokens, `[B, 2]` for spans; in place of
+        `prediction` is `[B, M]` for masked tokens, `[B, T]` for tokens, `[B, 2]` for
+        spans; in place of
         `label` stand the student's own outputs. The model's loss is the sum of the
         terms' means, weighted by the numbers of positions.
 
@@ -209,14 +212,12 @@ class Distillation(DistributedModel):
                 "`cosine` must be False for hidden states of different widths. "
                 f"Received: {widths[0]} in the student, {widths[1]} in the teacher"
             )
-        for name, value, neutral in (
-            ("temperature", temperature, 1.0),
-            ("soften", soften, "both"),
-        ):
-            if "prediction" not in weights and value != neutral:
+        of_predictions = {"temperature": (temperature, 1.0), "soften": (soften, "both")}
+        for name, (given, default) in of_predictions.items():
+            if "prediction" not in weights and given != default:
                 raise ValueError(
                     f"`{name}` must be left out where no predictions are compared "
-                    f"(`prediction`). Received: {name}={value!r:.80}"
+                    f"(`prediction`). Received: {name}={given!r:.80}"
                 )
         settings = {
             "attention": attention,

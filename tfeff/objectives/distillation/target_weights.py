@@ -55,13 +55,14 @@ def check_outputs(student: keras.Model) -> None:
     shapes = output_shapes(student.output)
     ranks = {len(shape) for shape in shapes.values()}
     known = {1, 2} if None in shapes else {2}
-    if None in shapes and "mask_positions" in student.input:
+    if None in shapes and _token_targets(student.input) is not None:
         known.add(3)
     if not ranks <= known:
         raise TypeError(
             "`student` must have logits [B, C], ratings [B], a dict of logits [B, T], "
-            "or logits [B, M, V] at `mask_positions`, unless `prediction` and `label` "
-            f"are False. Received: student={student!r:.80}"
+            "logits [B, M, V] at `mask_positions`, or logits [B, T, C] of tokens, "
+            "unless `prediction` and `label` are False. "
+            f"Received: student={student!r:.80}"
         )
 
 
@@ -70,7 +71,8 @@ def prediction_weights(sample_weight, inputs, model: keras.Model):
 
     Args:
         sample_weight: as a batch has it: `None`, `[B]` or `[B, 1]`, `[B, M]` for masked
-            tokens, or a dict of weights of examples for several outputs.
+            tokens, `[B, T]` for tokens, or a dict of weights of examples for several
+            outputs. Without one, the weight of padding is 0.
         inputs: the model's inputs.
         model: the student.
 
@@ -89,8 +91,19 @@ def prediction_weights(sample_weight, inputs, model: keras.Model):
         return ops.stack(columns, axis=-1)
     if len(shapes[None]) < 3:
         return _weighted(examples, sample_weight)
-    weights = target_weights(sample_weight, inputs["mask_positions"])
-    return ops.cast(weights, "float32")
+    targets = _token_targets(inputs)
+    if sample_weight is None and "mask_positions" not in inputs:
+        sample_weight = ops.not_equal(targets, 0)
+    return ops.cast(target_weights(sample_weight, targets), "float32")
+
+
+def _token_targets(inputs):
+    """A tensor with an entry for each target of logits of tokens, `[B, M]` or `[B, T]`.
+
+    `None` of inputs whose rows are options, `[B, C, T]`.
+    """
+    targets = inputs.get("mask_positions", inputs["padding_mask"])
+    return targets if len(targets.shape) == 2 else None
 
 
 def _weighted(examples, sample_weight):
