@@ -1,6 +1,7 @@
 """Functions that take paths take URLs; a table says which are read and written."""
 
 import gzip
+import inspect
 import io
 import json
 import os
@@ -197,8 +198,86 @@ def test_versions_that_are_written_at_once_have_numbers_of_their_own(
 
 
 def test_other_arguments_refuse_urls():
-    with pytest.raises(ValueError, match="`directory` must be a path on this machine"):
-        tfeff.training.KeepBest(dict, "f1", 1, URL)
+    for make in (
+        lambda: tfeff.training.KeepBest(dict, "f1", 1, URL),
+        lambda: tfeff.training.Checkpoints(URL, 1),
+        lambda: tfeff.training.Grid(URL, {"rate": [1.0]}, [0], "f1"),
+    ):
+        with pytest.raises(ValueError, match="`directory` must be a path on this mach"):
+            make()
+
+
+PATHS = {
+    *("path", "folder", "directory", "file", "filepath", "preset", "preset_dir"),
+    *("source", "destination", "patterns", "shared_folder", "run_dir", "cache_dir"),
+}
+# Functions that handle URLs themselves, or refuse them, or take no path.
+OWN_WAYS = {
+    *("data.build_cache", "data.json_lines", "data.parquet", "data.text_files"),
+    *("data.sample", "data.Cache", "encoders.build", "encoders.Encoder.export"),
+    *("encoders.Encoder.save", "export.check_export", "export.save_version"),
+    *("export.versions", "objectives.MaskedLM.export", "storage.publish"),
+    *("tasks.load_masked_lm", "training.Checkpoints", "training.Grid"),
+    *("training.KeepBest", "training.RunDirectory", "training.RunDirectory.shown"),
+    *("layers.DynamicConv1D.kernel_logits", "layers.LightweightConv1D.kernel_logits"),
+}
+# KerasHub's, which `from_preset` calls with a folder.
+OF_LOADERS = {"load_preset_assets", "load_task_weights", "save_task_weights"}
+
+
+def public_functions():
+    """Names and functions: all public ones, constructors, and methods of classes."""
+    for package in sorted(set(tfeff.__all__) - {"__version__", "recipes"}):
+        for name in getattr(tfeff, package).__all__:
+            value = getattr(getattr(tfeff, package), name)
+            if not inspect.isclass(value):
+                yield f"{package}.{name}", value
+                continue
+            yield f"{package}.{name}", value.__init__
+            for method in set(dir(value)) - OF_LOADERS:
+                function = inspect.getattr_static(value, method)
+                function = getattr(function, "__func__", function)  # Of the class.
+                if not method.startswith("_") and inspect.isfunction(function):
+                    yield f"{package}.{name}.{method}", function
+
+
+def test_every_public_path_may_be_a_url_or_is_refused():
+    import_all()
+    seen, unknown = set(), []
+    for name, function in public_functions():
+        inner = inspect.unwrap(function)
+        if not inspect.isfunction(inner):  # The constructor of `object`.
+            continue
+        key = f"{inner.__module__}.{inner.__qualname__}"
+        is_preset = name.endswith(("save_to_preset", "from_preset"))
+        if key in seen or not (is_preset or key.startswith("tfeff.")):
+            continue
+        seen.add(key)
+        given = PATHS.intersection(inspect.signature(inner).parameters)
+        if given - {*arguments.TABLE.get(key, ())} and name not in OWN_WAYS:
+            unknown.append(name)
+    assert len(seen) > 300 and not unknown
+
+
+def test_presets_of_kerashub_s_classes(store):
+    """Only whole presets, as those of tasks, can be read again."""
+    encoders = tfeff.encoders
+    preprocessor = encoders.EncoderTextClassifierPreprocessor(tokenizer(), 6)
+    model = encoders.EncoderTextClassifier(tiny(), 2, preprocessor=preprocessor)
+    model.save_to_preset(URL)
+    found = encoders.EncoderTextClassifier.from_preset(URL)
+    for one, other in zip(model.weights, found.weights, strict=True):
+        np.testing.assert_array_equal(one, other)
+    rows = encoders.EncoderTextClassifierPreprocessor.from_preset(URL)
+    assert rows.tokenizer.vocabulary_size() == 60
+    pieces = tfeff.data.BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"])
+    pieces.save_to_preset("store://bucket/tokenizer")
+    preprocessor.save_to_preset("store://bucket/preprocessor")
+    folder = pathlib.Path(store.root, "bucket")
+    assert {p.name for p in folder.iterdir()} == {"thing", "tokenizer", "preprocessor"}
+    with pytest.raises(ValueError, match="`preset_dir` must not exist yet"):
+        pieces.save_to_preset(URL)
+    assert not os.path.exists("store:")
 
 
 def test_the_table_is_of_arguments_that_there_are():

@@ -25,6 +25,7 @@ from tfeff.layers.checks import check_activation
 from tfeff.layers.dense import bert_dense
 from tfeff.layers.initializer import bert_initializer
 from tfeff.ops.ids import exact_inputs
+from tfeff.storage.arguments import READ_MODEL, WRITE, paths
 from tfeff.utils.checks import check_integer, check_keywords, check_rate, known_keywords
 from tfeff.utils.types import Activation, Config
 
@@ -58,7 +59,15 @@ class _EncoderTask(StaysFrozen, ChecksBeforeSaving):
         make = super().from_config
         return make_with_states(lambda **arguments: make(arguments), config)
 
+    @classmethod
+    @paths(preset=READ_MODEL)
+    def from_preset(cls, preset, *args, **kwargs):
+        """As `keras_hub.models.Task.from_preset`, also from a URL."""
+        return super().from_preset(preset, *args, **kwargs)
+
+    @paths(preset_dir=WRITE)
     def save_to_preset(self, preset_dir, *args, **kwargs):
+        """As `keras_hub.models.Task.save_to_preset`, with digests, also to a URL."""
         check_keeps_quantization(self)
         check_no_heads(preset_dir)
         super().save_to_preset(preset_dir, *args, **kwargs)
@@ -107,6 +116,17 @@ class _Rows(LengthOfPreset):
                 f"others. Received: tokenizer={tokenizer!r}"
             )
         super().__init__(tokenizer, *args, **kwargs)
+
+    @classmethod
+    @paths(preset=READ_MODEL)
+    def from_preset(cls, preset, *args, **kwargs):
+        """As `keras_hub.models.Preprocessor.from_preset`, also from a URL."""
+        return super().from_preset(preset, *args, **kwargs)
+
+    @paths(preset_dir=WRITE)
+    def save_to_preset(self, preset_dir):
+        """As `keras_hub.models.Preprocessor.save_to_preset`, also to a URL."""
+        super().save_to_preset(preset_dir)
 
 
 @keras.saving.register_keras_serializable(package="tfeff")

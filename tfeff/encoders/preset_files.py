@@ -293,10 +293,26 @@ class EncoderFiles:
 class TokenizerFiles:
     """The mixin of a tokenizer that saves and loads presets."""
 
+    @paths(preset_dir=WRITE)
     def save_to_preset(self, preset_dir):
-        """Writes the tokenizer to a folder, with the digests of its files."""
+        """Writes the tokenizer to a folder, with the digests of its files.
+
+        Args:
+            preset_dir: the folder, which may have an encoder; or the URL of a new one.
+        """
         super().save_to_preset(preset_dir)
         add_digests(preset_dir, belongs_to_tokenizer(self.config_file))
+
+    @classmethod
+    @paths(preset=READ_MODEL)
+    def from_preset(cls, preset, *args, **kwargs):
+        """Reads the tokenizer of a preset.
+
+        Args:
+            preset: a folder, a URL, or a preset on a hub.
+            *args, **kwargs: as of `keras_hub.tokenizers.Tokenizer.from_preset`.
+        """
+        return super().from_preset(preset, *args, **kwargs)
 
     def load_preset_assets(self, preset):
         if os.path.isdir(preset):
