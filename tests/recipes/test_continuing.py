@@ -92,6 +92,17 @@ def test_the_head_of_a_preset_comes_along(tmp_path):
     assert same(outside(relu), before)
 
 
+def test_the_head_of_a_distilled_student_comes_along(tmp_path):
+    """Such a run has no objective, and its checkpoints have a teacher."""
+    old = make_model("masked_lm")
+    keep(tmp_path, None, {2: old})
+    (tmp_path / "config.json").write_text('{"stage": "general"}')
+    tfeff.tasks.save_pretrained(old, tokenizer(), tmp_path / "preset")
+    longer = make_model("masked_lm", length=24, seed=9)
+    assert copy_heads(str(tmp_path), "masked_lm", longer)
+    assert same(outside(longer), outside(old))
+
+
 @pytest.mark.slow
 def test_a_generator_comes_along_if_it_has_the_size(tmp_path):
     settings = {"generator_override": {"num_heads": 1}}

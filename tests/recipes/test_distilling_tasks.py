@@ -287,6 +287,9 @@ def test_masked_language_models_as_distilbert(folder, tmp_path, monkeypatch):
     metrics = distill(settings)
     assert set(seen) == {0.8}
     assert set(metrics) == {"prediction_loss", "label_loss", "cosine_loss", "loss"}
+    # A checkpoint is of use, as of a run that does not come to its end.
+    encoder, known = tfeff.tasks.load_pretrained(f"{tmp_path}/run@2")
+    assert encoder.num_layers == 1 and known.vocabulary_size() == 60
     model, _ = tfeff.tasks.load_masked_lm(tmp_path / "run")
     assert model.encoder.num_segments == 0 and model.head.activation == "gelu_tanh"
     again = distill(settings)

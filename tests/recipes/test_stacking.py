@@ -68,6 +68,37 @@ def test_bad_flags_leave_no_folder(tmp_path, flags, message):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"preset": "albert_base"}, r"`preset` must have weights of its own in each"),
+        ({"override": {"sharing": "all"}}, r"`preset` must have weights of its own"),
+        (
+            {"override": {"sharing": "all", "sharing_group_size": 4}},
+            "num_layers=2, as the first stage has: num_layers=4 and doublings=1",
+        ),
+        (
+            {
+                "objective": "replaced_token",
+                "generator_override": {"num_layers": 2},
+            },
+            "`generator_override` must leave out num_layers: the generator grows",
+        ),
+    ],
+)
+def test_models_that_cannot_grow_leave_no_folder(tmp_path, changes, message):
+    sizes = dict(hidden_dim=8, intermediate_dim=8, num_heads=2)
+    settings = tfeff.recipes.StackSettings(
+        run_dir=str(tmp_path / "run"),
+        num_layers=4,
+        steps=2,
+        **changes | {"override": {**sizes, **changes.get("override", {})}},
+    )
+    with pytest.raises(ValueError, match=message):
+        tfeff.recipes.stack(settings)
+    assert not (tmp_path / "run").exists()
+
+
 def test_there_is_no_encoder_to_begin_with():
     settings = tfeff.recipes.StackSettings(run_dir="run")
     for name in ("pretrained", "swap_positions"):

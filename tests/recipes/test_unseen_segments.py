@@ -7,7 +7,7 @@ import pytest
 
 import tfeff
 from tests.subjects.sentences import DOCUMENTS, tokenizer
-from tfeff.recipes import FinetuneSettings, finetune
+from tfeff.recipes import DistillSettings, FinetuneSettings, distilling_tasks, finetune
 from tfeff.recipes.finetuning import load_encoder
 from tfeff.recipes.unseen_segments import (
     check_segments,
@@ -72,6 +72,32 @@ def test_are_those_of_runs_that_showed_one_segment(folder):
     (run / "config.json").unlink()
     assert not has_unseen_segments(str(run))
     assert not has_unseen_segments(str(run / "preset"))
+
+
+@pytest.mark.parametrize("task", ["STS-B", "SST-2"])
+def test_begin_as_the_first_in_a_student(folder, task):
+    """Where the task has pairs, as in fine-tuning."""
+    (folder / "mlm" / "config.json").write_text('{"stage": "general"}')
+    labelled = {} if task == "STS-B" else {"num_classes": 2}
+    kind = tfeff.tasks.Classifier if labelled else tfeff.tasks.Regressor
+    teacher = kind(make_encoder(), **labelled)
+    teacher.compile()
+    tfeff.tasks.save_pretrained(teacher, tokenizer(), folder / "teacher" / "preset")
+    tfeff.training.save_checkpoint(teacher, str(folder / "teacher" / "model.keras"))
+    given = DistillSettings(
+        run_dir=str(folder / "run"),
+        stage="task",
+        teacher=str(folder / "teacher"),
+        student=str(folder / "mlm"),
+        task=task,
+        data=str(folder),
+        sequence_length=16,
+    )
+    dataset = tfeff.datasets.get(task)
+    examples = dataset.read("train", str(folder))
+    _, predictions, _ = distilling_tasks._make_models(given, dataset, examples)
+    table = predictions.student.encoder.embedding.segment_embedding.embeddings.numpy()
+    assert np.array_equal(table[0], table[1]) == (task == "STS-B")
 
 
 def test_begin_as_the_first(folder):

@@ -32,6 +32,7 @@ from tfeff.recipes.runs import (
 )
 from tfeff.recipes.settings import check_settings
 from tfeff.tasks.encoder_limits import check_length, fitting
+from tfeff.tasks.run_tokenizer import has_run_tokenizer, save_run_tokenizer
 from tfeff.utils.naming import named_as
 
 
@@ -98,6 +99,8 @@ def _distill_in_general(settings, strategy, callbacks):
             accumulation_steps=settings.accumulation_steps,
         )
     with open_run(settings) as run:
+        if not has_run_tokenizer(run.directory):  # With it a checkpoint is of use.
+            save_run_tokenizer(tokenizer, run.directory)
         train, valid = build_caches(
             run.path("cache"),
             *split_corpus(settings.corpus, settings),

@@ -44,6 +44,7 @@ from tfeff.recipes.task_dataset import find_dataset, task_class
 from tfeff.recipes.task_scores import print_undefined, task_scores
 from tfeff.recipes.tuning import print_best
 from tfeff.recipes.unknown_tokens import print_unknown
+from tfeff.recipes.unseen_segments import begin_as_first, shows_new
 from tfeff.tasks.encoder_limits import check_length, fitting
 from tfeff.tasks.task import PooledTask
 from tfeff.utils.files import is_there
@@ -83,7 +84,7 @@ def distill_on_a_task(
         with contextlib.suppress(FileNotFoundError):  # Of a start that was killed.
             os.remove(run.path("dev_metrics.csv"))
         with strategy.scope():
-            layers, predictions, tokenizer = _make_models(settings, dataset)
+            layers, predictions, tokenizer = _make_models(settings, dataset, train)
         teacher, student = predictions.teacher, predictions.student
         if settings.augment_with:
             train = _augmented(train, settings, tokenizer)
@@ -216,10 +217,15 @@ def _draw(model, part, run):
     draw(model.encoder, batches, run, part.settings.plots)
 
 
-def _make_models(settings, dataset):
+def _make_models(settings, dataset, examples):
     """The distillation of layers or None, that of predictions, and the tokenizer."""
     teacher = _load_teacher(settings, dataset)
     encoder, *tokenizers = _load_student(settings, teacher)
+    # Passages of questions with spans keep their segment, as in `tfeff answer`.
+    is_of_spans = isinstance(examples, tfeff.data.SpanExamples)
+    student = settings.student, examples, encoder, tokenizers[0]
+    if not is_of_spans and shows_new(*student):
+        begin_as_first(encoder)
     student = _make_student(teacher, encoder, dataset.label_names)
     layers = _layers(settings, student.encoder, teacher.encoder, *tokenizers)
     predictions = tfeff.objectives.Distillation(

@@ -39,14 +39,16 @@ class PretrainedHeads:
         run_dir, step = split_step(pretrained)
         self.model, self.arrays = None, {}
         has_model = checkpoint_steps(os.path.join(run_dir, "checkpoints"))
+        trained = None  # A preset, or a distilled student, which keeps its heads in it.
         if has_model and os.path.isfile(os.path.join(run_dir, "config.json")):
-            if read_config(run_dir).get("objective") == objective:
-                with named_as(step="pretrained", run_dir="pretrained"):
-                    checkpoint, _ = run_checkpoint(run_dir, step)
-                self.model = load_checkpoint(checkpoint, compile=False)
-                heads = heads_of(self.model)
-                self.arrays = {name: head.arrays() for name, head in heads.items()}
-        elif step is None:
+            trained = read_config(run_dir).get("objective")
+        if trained == objective:
+            with named_as(step="pretrained", run_dir="pretrained"):
+                checkpoint, _ = run_checkpoint(run_dir, step)
+            self.model = load_checkpoint(checkpoint, compile=False)
+            heads = heads_of(self.model)
+            self.arrays = {name: head.arrays() for name, head in heads.items()}
+        elif trained is None and step is None:
             self.arrays = read_heads(run_dir)
 
     def settings(self) -> dict:

@@ -25,7 +25,8 @@ class StackSettings(PretrainSettings):
             --eval_every=10000 --optimizer=reset --corpus='corpus/*.txt'
 
     The run directory is that of `tfeff pretrain`; `metrics.csv` has the depth of each
-    row.
+    row. Layers that all share their weights, as ALBERT's, cannot be stacked; those that
+    share them in groups (`--override=sharing_group_size=N`) can.
     """
 
     # No settings here: a pretrained encoder has no shallower one to begin with.

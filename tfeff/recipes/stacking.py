@@ -12,7 +12,9 @@ from tfeff.recipes.pretraining import run_pretraining, settle
 from tfeff.recipes.pretraining_model import make_model
 from tfeff.recipes.settings import check_settings
 from tfeff.recipes.stack_settings import StackSettings
+from tfeff.training.double_depth import check_grows
 from tfeff.utils.checks import check_choice
+from tfeff.utils.naming import named_as
 
 
 def stack(
@@ -58,6 +60,12 @@ def stack(
     settings = dataclasses.replace(settings, preset=preset, num_layers=num_layers)
     settings = settle(settings, settings.doublings + 1)
     first, rest = divmod(num_layers, 2**settings.doublings)
+    if "num_layers" in settings.generator_override:
+        raise ValueError(
+            "`generator_override` must leave out num_layers: the generator grows with "
+            "the encoder. Received: "
+            f"generator_override={dict(settings.generator_override)}"
+        )
     if rest:
         raise ValueError(
             "`num_layers` must be a multiple of 2 to the power of `doublings`. "
@@ -71,8 +79,24 @@ def stack(
         optimizer=settings.optimizer,
     )
     return run_pretraining(
-        settings, lambda: make_model(settings, num_layers=first), fit, callbacks
+        settings, lambda: _first_model(settings, first), fit, callbacks
     )
+
+
+def _first_model(settings, num_layers):
+    """The model of the first stage, which is one that can grow."""
+    try:
+        model = make_model(settings, num_layers=num_layers)
+    except ValueError as error:
+        if not error.args or f"num_layers={num_layers}" not in str(error.args[0]):
+            raise
+        raise ValueError(
+            f"{error}, as the first stage has: num_layers={settings.num_layers} and "
+            f"doublings={settings.doublings}"
+        ) from error
+    with named_as(model="preset"):
+        check_grows(model)
+    return model
 
 
 def _preset_and_depth(settings):

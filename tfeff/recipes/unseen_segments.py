@@ -32,18 +32,15 @@ def check_segments(
         ValueError: if segments are to be compared and there are no two; if adapters are
             to be saved beside segments that are not those of the pretraining.
     """
-    one = getattr(tokenizer, "pair_segments", 2) == 1
-    # Options have their passages.
-    second = getattr(examples, "questions", getattr(examples, "second", None))
-    if settings.pooling == "segments" and (one or second is None):
+    one = _has_one_segment(tokenizer)
+    if settings.pooling == "segments" and (one or not _has_second(examples)):
         missing = "whose tokenizer has one segment" if one else "single texts"
         raise ValueError(
             "`pooling` must be another one without second texts in a segment of their "
             f"own. Received: pooling='segments', task={settings.task!r}, {missing}"
         )
-    is_shown = second is not None and not one and encoder.num_segments > 1
-    is_copied = is_shown and settings.new_segments == "copied"
-    if not (is_copied and has_unseen_segments(settings.pretrained)):
+    is_copied = settings.new_segments == "copied"
+    if not (is_copied and shows_new(settings.pretrained, examples, encoder, tokenizer)):
         return False
     if settings.save_lora:
         raise ValueError(
@@ -53,6 +50,30 @@ def check_segments(
             f"Received: new_segments={settings.new_segments!r}"
         )
     return True
+
+
+def shows_new(
+    pretrained: str, examples: Any, encoder: tfeff.encoders.Encoder, tokenizer: Any
+) -> bool:
+    """Whether examples show segments that the encoder's pretraining never did.
+
+    Args:
+        pretrained: the preset, the run or `"RUN@STEP"` of the encoder.
+        examples: of texts, pairs or options.
+        encoder, tokenizer: the pretrained ones.
+    """
+    has_others = not _has_one_segment(tokenizer) and encoder.num_segments > 1
+    return has_others and _has_second(examples) and has_unseen_segments(pretrained)
+
+
+def _has_one_segment(tokenizer):
+    return getattr(tokenizer, "pair_segments", 2) == 1
+
+
+def _has_second(examples):
+    """Whether there are second texts; options have their passages."""
+    second = getattr(examples, "questions", getattr(examples, "second", None))
+    return second is not None
 
 
 @paths(pretrained=READ_MODEL)

@@ -65,8 +65,7 @@ def double_depth(
         Gong et al., "Efficient training of BERT by progressively stacking", Figure 3
         and algorithm 1.
     """
-    encoders = _encoders(model)
-    _check(model, encoders)
+    encoders = check_grows(model)
     if not isinstance(optimizer, keras.optimizers.Optimizer):
         if not isinstance(optimizer, str):
             raise TypeError(
@@ -92,6 +91,13 @@ def double_depth(
         if isinstance(new, AdamW):
             new.exclude_copies(old, model.trainable_variables, sources)
     return grown
+
+
+def check_grows(model: keras.Model) -> list[Encoder]:
+    """The encoders of a model that `double_depth` takes; raises of another model."""
+    encoders = _encoders(model)
+    _check(model, encoders)
+    return encoders
 
 
 def _encoders(model):
