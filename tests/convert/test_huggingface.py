@@ -174,6 +174,26 @@ def test_a_task_out_and_in_again(tmp_path):
     assert len({path.stat().st_mode for path in (tmp_path / "out").iterdir()}) == 1
 
 
+def test_damage_of_what_was_written_is_named(tmp_path):
+    out = tmp_path / "out"
+    tokenizer = tfeff.data.train_tokenizer(["one two three"] * 9, 18, kind="wordpiece")
+    tfeff.convert.to_huggingface(Encoder(**TINY), out, tokenizer)
+    files = {path.name for path in out.iterdir()}
+    assert files > {"SHA256SUMS", "config.json", "model.safetensors", "vocab.txt"}
+    for name in files - {"SHA256SUMS"}:
+        content = (out / name).read_bytes()
+        (out / name).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+        with pytest.raises(ValueError, match=f"Damaged since it was written.*{name}"):
+            tfeff.convert.load(out)
+        if name != "model.safetensors":
+            with pytest.raises(ValueError, match=f"Damaged since it was .*{name}"):
+                tfeff.convert.load_tokenizer(out)
+        (out / name).write_bytes(content)
+    assert tfeff.convert.load_tokenizer(out).vocabulary_size() == 18
+    (out / "SHA256SUMS").unlink()  # As who changes a file on purpose is told to do.
+    assert tfeff.convert.load(out).num_layers == TINY["num_layers"]
+
+
 def check_same_presets(one, other):
     one, other = str(one), str(other)
     encoders = [Encoder.from_preset(preset) for preset in (one, other)]

@@ -37,6 +37,7 @@ from tfeff.tasks.pretrained import (
     task_config,
 )
 from tfeff.utils.checks import check_choice, check_path
+from tfeff.utils.digests import write_digests
 from tfeff.utils.files import atomic_folder
 from tfeff.utils.naming import named_as
 from tfeff.utils.paths import check_new_path
@@ -72,7 +73,8 @@ def to_huggingface(
 ) -> Written:
     """Writes a model as a checkpoint that Hugging Face's transformers load.
 
-    The folder has `config.json`, `model.safetensors` and the tokenizer's files.
+    The folder has `config.json`, `model.safetensors`, the tokenizer's files, and their
+    digests in `SHA256SUMS`, which `convert` compares and transformers do not read.
     Its hidden states and logits are those of the model; `convert` reads it into the
     same weights. transformers has the architectures of BERT, also with `relative_key`
     or `relative_key_query` positions, ALBERT, ConvBERT, DistilBERT, ELECTRA, RoBERTa
@@ -159,6 +161,7 @@ def to_huggingface(
             with open(path, "wb") as file:
                 file.write(content)
         write_tensors(unfinished, tensors)
+        write_digests(unfinished)
     return Written(written.model, written.names, tokens, modules)
 
 

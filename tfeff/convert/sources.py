@@ -29,6 +29,7 @@ from tfeff.convert.tf_checkpoint import read_tf_checkpoint
 from tfeff.encoders.encoder import foreign_class
 from tfeff.encoders.preset_files import is_weights_file, preset_folder
 from tfeff.utils.checks import is_hub_address, is_hub_name, near_miss
+from tfeff.utils.digests import FILE_NAME, compare
 from tfeff.utils.paths import check_model_path, is_name
 
 FAMILIES = ARCHITECTURES | {
@@ -105,6 +106,7 @@ def find(source: str | os.PathLike, generator: bool = False) -> Source:
     on_hub = not os.path.isdir(directory)
     if on_hub:
         directory = download(directory, _FILES)
+    check_listed(directory)
     root, directory = directory, module_folder(directory)
     files = sorted(os.listdir(directory))
     if any(name.endswith((".safetensors", INDEX)) for name in files):
@@ -123,6 +125,19 @@ def find(source: str | os.PathLike, generator: bool = False) -> Source:
         form, config, tensors = read_keras_hub_preset(directory, kind)
         return Source(directory, kind.family, form, config, tensors)
     _refuse(directory, files, on_hub)
+
+
+def check_listed(directory: str) -> None:
+    """Compares the files of a folder with its `SHA256SUMS`, if it has one.
+
+    `to_huggingface` writes it.
+
+    Raises:
+        ValueError: naming the files that differ.
+    """
+    path = os.path.join(directory, FILE_NAME)
+    if os.path.isfile(path):
+        compare(path)
 
 
 def without_scheme(source: Any) -> Any:
