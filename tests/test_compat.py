@@ -23,6 +23,7 @@ import tensorflow as tf
 import tfeff
 from tests.subjects.versions import needs_word_steps
 from tfeff.compat import layers, models, optimizers, tokenizers
+from tfeff.training.coordination import coordination_service
 
 wants = pytest.mark.xfail(
     strict=True, raises=(AssertionError, tf.errors.InvalidArgumentError)
@@ -265,6 +266,8 @@ def test_the_names_that_are_used_exist():
     assert callable(keras.Model._maybe_symbolic_build)
     assert callable(keras.layers.Layer._post_build)
     assert callable(keras_hub.tokenizers.Tokenizer._add_special_token)
+    for name in ("set_config_key_value", "get_config_key_value", "wait_at_barrier"):
+        assert callable(getattr(coordination_service(), name))
     inputs = {"a": keras.Input((1,), name="a")}
     functional = keras.Model(inputs, inputs["a"] + 1.0)
     assert models.input_structure(functional).keys() == {"a"}
