@@ -22,7 +22,7 @@ def two_replicas():
 
 
 def check_two_replicas(make_model, dataset, steps=20, tolerance=1e-5):
-    """`fit` under MirroredStrategy on two logical CPUs equals one device.
+    """`fit` under MirroredStrategy on two logical CPUs equals one device, in both.
 
     Args:
         make_model: builds and compiles a model; called once on one device and
@@ -51,6 +51,15 @@ def check_two_replicas(make_model, dataset, steps=20, tolerance=1e-5):
     np.testing.assert_allclose(losses[1], losses[0], rtol=1e-4, err_msg="loss")
     for model in (single, double):
         assert int(model.optimizer.iterations.numpy()) == steps
+
+    # In every replica, not only in the first one, whose weights are saved.
+    for variable in (*double.weights, *double.optimizer.variables):
+        first, second = strategy.experimental_local_results(variable.value)
+        np.testing.assert_array_equal(
+            keras.ops.convert_to_numpy(second),
+            keras.ops.convert_to_numpy(first),
+            err_msg=f"{variable.path} in the second replica",
+        )
 
     moved = 0.0
     for variable, before, one, two in zip(

@@ -21,6 +21,14 @@ class OpenAdamW(keras.optimizers.AdamW):
         """Adam's mean of the square of a variable's gradient."""
         return self._velocities[self._get_variable_index(variable)]
 
+    def original(self, variable) -> keras.Variable:
+        """The weight that a variable is, or of which it is a replica's copy.
+
+        Of another variable than those of `build` it is the variable itself.
+        """
+        index = self._trainable_variables_indices.get(self._var_key(variable))
+        return variable if index is None else self._trainable_variables[index]
+
     def decays(self, variable) -> bool:
         """Whether weight decay applies to a variable."""
         return super()._use_weight_decay(variable)

@@ -263,7 +263,8 @@ class AdamW(OpenAdamW):
         return config
 
     def decays(self, variable: Any) -> bool:
-        name = variable.name.split("/")[-1].split(":")[0]
+        # A replica's copy has a name of its own, such as "dense/bias/replica_1:0".
+        name = self.original(variable).name.split("/")[-1].split(":")[0]
         no_decay = name in ("gamma", "beta") or name.endswith("bias")
         no_decay = no_decay or self.variable_key(variable) in self._excluded_keys
         return not no_decay and super().decays(variable)
