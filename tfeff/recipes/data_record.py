@@ -18,7 +18,7 @@ from tfeff.recipes.pretrain_settings import PretrainSettings
 from tfeff.storage.arguments import READ_MODEL, paths
 from tfeff.tasks.pretrained import find_preset, split_step
 from tfeff.training.checkpoints import checkpoint_steps, load_notes, run_checkpoint
-from tfeff.training.grid import METRICS
+from tfeff.training.grid import INTERRUPTED, METRICS
 from tfeff.utils.checks import is_url
 from tfeff.utils.digests import FILE_NAME as SHA256SUMS
 from tfeff.utils.digests import read_digests, sha256_of
@@ -51,7 +51,7 @@ def keep_data(
         dataset: its labels and metrics.
         parts: the examples by the names of their parts.
         trained: a pattern of folders in the run; a model whose metrics are there is
-            trained.
+            trained, and one that a signal has saved there in part.
 
     Raises:
         ValueError: if labels, metrics or examples are others, or the encoder is; it
@@ -68,7 +68,9 @@ def keep_data(
     if digests := _pretrained_digests(run.config):
         found[PRETRAINED] = digests
     folders = os.path.join(glob.escape(run.directory), trained)
-    has_trained = bool(glob.glob(os.path.join(folders, METRICS)))
+    has_trained = any(
+        glob.glob(os.path.join(folders, name)) for name in (METRICS, f"{INTERRUPTED}*")
+    )
     there, changes = _noted(run, found, has_trained)
     if changes == [PRETRAINED]:
         raise ValueError(

@@ -47,6 +47,8 @@ from tfeff.recipes.unknown_tokens import print_unknown
 from tfeff.recipes.unseen_segments import begin_as_first, shows_new
 from tfeff.tasks.encoder_limits import check_length, fitting
 from tfeff.tasks.task import PooledTask
+from tfeff.training import interrupted_fit
+from tfeff.training.interrupted_fit import interrupted_step
 from tfeff.utils.files import is_there
 from tfeff.utils.naming import named_as
 
@@ -56,6 +58,8 @@ _KINDS = (
     tfeff.data.SpanExamples,
     tfeff.data.TokenExamples,
 )
+# The folders in which a signal saves the distillation of layers, and of predictions.
+_LAYERS, _PREDICTIONS = "interrupted_layers", "interrupted"
 # The models whose classes have names.
 _NAMED = (tfeff.tasks.Classifier, tfeff.tasks.TokenClassifier)
 
@@ -81,7 +85,7 @@ def distill_on_a_task(
             if settings.plots:
                 _draw_finished(run, dataset, dev, settings)
             return finish(run)
-        with contextlib.suppress(FileNotFoundError):  # Of a start that was killed.
+        with contextlib.suppress(FileNotFoundError):  # An earlier start's.
             os.remove(run.path("dev_metrics.csv"))
         with strategy.scope():
             layers, predictions, tokenizer = _make_models(settings, dataset, train)
@@ -104,6 +108,7 @@ def distill_on_a_task(
         print(f"teacher: {scores_line(teachers, baseline)}")
         metric = dataset.metric_names[0]
         print_undefined(dataset, metric, "dev", dev)
+        keep_data(run, dataset, read, trained="")
         best = tfeff.training.KeepBest(
             lambda model: dev_part.score(model.student),
             metric,
@@ -117,22 +122,25 @@ def distill_on_a_task(
             ) as own,
             strategy.scope(),
         ):
-            if layers is not None:
+            if layers is not None and not interrupted_step(run.path(_PREDICTIONS)):
                 batches = train_part.encoder_batches(in_step, seed=settings.seed)
-                _fit_layers(layers, batches, settings, own)
+                _fit_layers(layers, batches, settings, run.path(_LAYERS), own)
             _fit(
                 predictions,
                 train_part.rows.dataset(in_step, settings.seed),
                 settings,
                 settings.prediction_rate,
                 settings.prediction_steps,
+                run.path(_PREDICTIONS),
                 [best, *own],
+                best,
             )
         check_finite(student)
         print("student:")
         print_best(best, metric, settings.prediction_steps, baseline)
-        keep_data(run, dataset, read, trained="")
         tfeff.training.save_checkpoint(student, run.path(MODEL))
+        for saved in (_LAYERS, _PREDICTIONS):
+            interrupted_fit.forget(run.path(saved))
         _draw(student, dev_part, run)
         scores, options = dev_part.delivered(student, best.best)
         write(
@@ -405,10 +413,10 @@ def _augmented(examples, settings, tokenizer):
         )
 
 
-def _fit_layers(model, batches, settings, callbacks):
+def _fit_layers(model, batches, settings, saved, callbacks):
     """Trains the distillation of layers, and prints its metrics."""
     rate, steps = settings.learning_rate, settings.steps
-    history = _fit(model, batches, settings, rate, steps, callbacks)
+    history = _fit(model, batches, settings, rate, steps, saved, callbacks)
     check_finite(model)
     done = int(model.optimizer.iterations.numpy()) if model.stop_training else steps
     print(f"layers after {done:,} of {steps:,} steps: {metrics_line(history)}")
@@ -420,18 +428,20 @@ def _fit(
     settings: DistillSettings,
     learning_rate: float,
     steps: int,
+    saved: str,
     callbacks: Sequence[keras.callbacks.Callback] = (),
+    best: tfeff.training.KeepBest | None = None,
 ) -> dict[str, float]:
-    """Trains for so many steps; returns the metrics of the training."""
+    """Trains for so many steps; returns the metrics of the training.
+
+    It goes on with what a signal has saved in the folder `saved`.
+    """
     model.compile(
         make_optimizer(settings, learning_rate, steps),
         accumulation_steps=settings.accumulation_steps,
     )
-    history = model.fit(
-        batches,
-        steps_per_epoch=steps,
-        shuffle=False,  # The rows come shuffled.
-        verbose=0,
-        callbacks=list(callbacks),
-    ).history
+    if step := interrupted_step(saved):
+        print(f"it goes on from step {step:,} of {steps:,}")
+    fit = interrupted_fit.fit
+    history = fit(model, batches, steps, saved, callbacks, best).history
     return {name: values[-1] for name, values in history.items()}

@@ -25,6 +25,10 @@ from tfeff.recipes.runs import (
     make_optimizer,
 )
 from tfeff.recipes.starting import load_pretrained
+from tfeff.training import interrupted_fit
+from tfeff.training.grid import INTERRUPTED
+from tfeff.training.interrupted_fit import interrupted_step
+from tfeff.training.keep_best import FILE as KEPT_ROWS
 
 TunedSettings: TypeAlias = AnswerSettings | EmbedSettings | FinetuneSettings
 LORA = "lora.safetensors"
@@ -171,6 +175,11 @@ class Tuning:
             f"learning rate {learning_rate:g}, batch size {batch_size}, seed {seed}"
             + "".join(told)
         )
+        saved = os.path.join(folder, INTERRUPTED)
+        if first_step := interrupted_step(saved):
+            print(f"  it goes on from step {first_step:,}")
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(os.path.join(folder, KEPT_ROWS))  # They are saved, too.
         keras.utils.set_random_seed(seed)
         in_step = examples_in_step(settings, batch_size, self.strategy)
         epochs = others.get("epochs", settings.epochs[0])
@@ -184,6 +193,7 @@ class Tuning:
             steps,
             steps,
             in_step * self.sequence_length,
+            first_step,
             metric=f"dev_{self.metric.removeprefix('dev_')}",
         )
         with (
@@ -219,17 +229,19 @@ class Tuning:
                 folder,
                 settings.patience,
             )
-            model.fit(
+            interrupted_fit.fit(
+                model,
                 self.make_batches(in_step, seed),
-                steps_per_epoch=steps,
-                shuffle=False,  # The data set does it.
-                verbose=0,
-                callbacks=[best, *own, progress],
+                steps,
+                saved,
+                [best, *own, progress],
+                best,
             )
         if settings.save_lora:
             tfeff.tasks.save_lora(model, os.path.join(folder, LORA))
         model = tfeff.encoders.merge_lora(model)
         tfeff.training.save_checkpoint(model, os.path.join(folder, MODEL))
+        interrupted_fit.forget(saved)
         print_best(best, self.metric, steps, self.baseline)
         return best.best
 

@@ -22,6 +22,7 @@ from tfeff.utils.files import is_there, remove_folder, write_text
 from tfeff.utils.json_files import read_object
 
 METRICS = "metrics.json"
+INTERRUPTED = "interrupted"  # In it a cell keeps what its next start goes on with.
 
 
 class Grid:
@@ -30,8 +31,8 @@ class Grid:
     Each cell, a setting with a seed, has a folder of its own under `directory`, named
     after its values: `learning_rate=1e-05,batch_size=16,seed=0`. A cell is finished
     when its `metrics.json` is there; it is not run again. When a cell that was killed
-    is run again, the files that it left are deleted first. One process at a time may
-    run cells of a directory.
+    is run again, the files that it left are deleted first, unless it has left a folder
+    `interrupted`, to go on with. One process at a time may run cells of a directory.
 
     Args:
         directory: the folder of the cells.
@@ -201,8 +202,9 @@ class Grid:
         folder = self.folder(setting, seed)
         path = os.path.join(folder, METRICS)
         if not is_there(path):
-            remove_folder(folder)
-            os.makedirs(folder)
+            if not is_there(os.path.join(folder, INTERRUPTED)):
+                remove_folder(folder)
+            os.makedirs(folder, exist_ok=True)
             metrics = {
                 k: float(v) for k, v in cell(folder, **setting, seed=seed).items()
             }

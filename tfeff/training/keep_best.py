@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
+import numpy as np
 
 from tfeff.training.averages import check_no_averages
 from tfeff.training.divergence import is_finite
@@ -18,6 +19,11 @@ from tfeff.utils.checks import (
 from tfeff.utils.files import is_there
 
 FILE = "dev_metrics.csv"
+# The attributes that a training goes on with, beside the best weights.
+_STATE = (
+    *("best", "best_step", "last_step", "diverged_step", "stopped_step"),
+    *("_since_best", "_rows", "_newest", "_evaluated"),
+)
 
 
 class KeepBest(keras.callbacks.Callback):
@@ -105,7 +111,7 @@ class KeepBest(keras.callbacks.Callback):
         self.diverged_step: int | None = None
         self.stopped_step: int | None = None
         self._since_best = 0
-        self._best_weights = None
+        self._best_weights: list[np.ndarray] | None = None
         self._rows: list[dict] = []
         self._newest: dict[str, Any] = {}
         self.last_step = self._before_epoch = self._evaluated = 0
@@ -131,6 +137,18 @@ class KeepBest(keras.callbacks.Callback):
             self._evaluate_now()
         if self._best_weights is not None:
             self.model.set_weights(self._best_weights)
+
+    def state(self) -> tuple[dict[str, Any], list[np.ndarray]]:
+        """The numbers so far, for JSON, and the best weights, to go on with later."""
+        return {name: getattr(self, name) for name in _STATE}, self._best_weights or []
+
+    def restore(self, state: dict[str, Any], weights: list[np.ndarray]) -> None:
+        """Goes on from what `state` returned, and writes the rows of it again."""
+        for name, value in state.items():
+            setattr(self, name, value)
+        self._best_weights = weights or None
+        if self._rows:
+            write_rows(self._rows, self._path)
 
     def _add_newest(self, logs):
         if logs is not None:

@@ -1,0 +1,120 @@
+"""A signal saves a training within its epoch, and the next start goes on with it."""
+
+import signal
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfeff
+from tfeff.training import interrupted_fit
+
+STEPS = 9
+X = np.random.default_rng(0).normal(size=(24, 3)).astype("float32")
+Y = (X[:, 0] > 0).astype("int32")
+
+
+class Signal(keras.callbacks.Callback):
+    """Sends this process a signal after a step."""
+
+    def __init__(self, step, number=signal.SIGINT):
+        super().__init__()
+        self.step, self.number = step, number
+
+    def on_train_batch_end(self, batch, logs=None):
+        if batch + 1 == self.step:
+            signal.raise_signal(self.number)
+
+
+def evaluate(model):
+    loss, accuracy = model.evaluate(X, Y, verbose=0)
+    return {"accuracy": accuracy, "negative_loss": -loss}
+
+
+def train(folder, callbacks=(), replicas=1, units=4, steps=STEPS, every=2):
+    """The best metrics, the last weights, and the metrics of the training."""
+    (folder / "dev_metrics.csv").unlink(missing_ok=True)
+    keras.utils.set_random_seed(1)
+    devices = [f"CPU:{i}" for i in range(replicas)]
+    reduction = tf.distribute.ReductionToOneDevice()
+    with tf.distribute.MirroredStrategy(devices, reduction).scope():
+        model = keras.Sequential(
+            [
+                keras.Input((3,)),
+                keras.layers.Dense(units, "tanh"),
+                keras.layers.Dropout(0.5),
+                keras.layers.Dense(2),
+            ]
+        )
+        model.compile(
+            tfeff.training.adamw(0.1, 2, steps),
+            keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+            metrics=["accuracy"],
+            jit_compile=False,
+        )
+        best = tfeff.training.KeepBest(evaluate, "negative_loss", every, folder)
+        data = tf.data.Dataset.from_tensor_slices((X, Y))
+        data = data.shuffle(24, seed=3, reshuffle_each_iteration=False)
+        data = data.repeat().batch(4)
+        history = interrupted_fit.fit(
+            model, data, steps, str(folder / "saved"), [best, *callbacks], best
+        )
+    return best.best, best.best_step, model.get_weights(), history.history
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_goes_on_to_the_same_numbers(tmp_path, replicas):
+    whole, ended = tmp_path / "whole", tmp_path / "ended"
+    for folder in (whole, ended):
+        folder.mkdir()
+    expected = train(whole, replicas=replicas)
+    assert not (whole / "saved").exists()
+    for step in (1, 4, 7):  # Before, at and after evaluations.
+        with pytest.raises(KeyboardInterrupt):
+            train(ended, [Signal(step)], replicas)
+        assert interrupted_fit.interrupted_step(str(ended / "saved")) == step
+    found = train(ended, replicas=replicas)
+    assert found[:2] == expected[:2]
+    for one, other in zip(found[2], expected[2], strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert found[3] == expected[3]
+    rows = [(folder / "dev_metrics.csv").read_bytes() for folder in (whole, ended)]
+    assert rows[0] == rows[1]
+    interrupted_fit.forget(str(ended / "saved"))
+    assert interrupted_fit.interrupted_step(str(ended / "saved")) == 0
+
+
+def test_other_signals_do_what_they_did(tmp_path, monkeypatch):
+    def end(number, frame):
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        with pytest.raises(SystemExit, match="143"):
+            train(tmp_path, [Signal(3, signal.SIGTERM)])
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert interrupted_fit.interrupted_step(str(tmp_path / "saved")) == 3
+
+
+def test_the_last_step_is_the_end(tmp_path):
+    """Nothing is left to go on with: the signal acts behind it."""
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path, [Signal(STEPS)])
+    assert not (tmp_path / "saved").exists()
+    assert (tmp_path / "dev_metrics.csv").read_text().count("\n") == 6
+
+
+def test_damage_and_other_models_are_refused(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path, [Signal(3)])
+    with pytest.raises(ValueError, match="`folder` must be of this model"):
+        train(tmp_path, units=5)
+    for name in ("state.json", "weights.safetensors"):
+        path = tmp_path / "saved" / name
+        content = path.read_bytes()
+        path.write_bytes(content[:-2] + bytes([content[-2] ^ 1]) + content[-1:])
+        with pytest.raises(ValueError, match=f"is damaged.*{name}"):
+            train(tmp_path)
+        path.write_bytes(content)
