@@ -67,6 +67,7 @@ def test_fine_tuning(folder, changes, capsys):
     for step in (1, 3):
         with pytest.raises(KeyboardInterrupt):
             finetune(settings, callbacks=[lambda step=step: Signal(step)])
+    assert not list((folder / "ended").glob("cells/*/metrics.json"))
     (cell,) = (folder / "ended" / "cells").iterdir()
     assert (cell / "interrupted" / "SHA256SUMS").is_file()
     train = folder / "SST-2" / "train.tsv"
@@ -76,6 +77,9 @@ def test_fine_tuning(folder, changes, capsys):
         finetune(settings)
     train.write_text(text)
     capsys.readouterr()
+    with pytest.raises(KeyboardInterrupt):  # A cell that has come to its end is kept.
+        finetune(settings, callbacks=[lambda: Signal(5)])
+    assert len(list((folder / "ended").glob("cells/*/metrics.json"))) == 1
     finetune(settings)
     assert "  it goes on from step 3\n" in capsys.readouterr().out
     cells = sorted(path.name for path in (folder / "whole" / "cells").glob("*=*"))

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 import tfeff
 from tfeff.training import interrupted_fit
+from tfeff.training.held_signals import HeldSignals
 
 STEPS = 9
 X = np.random.default_rng(0).normal(size=(24, 3)).astype("float32")
@@ -32,7 +33,7 @@ def evaluate(model):
     return {"accuracy": accuracy, "negative_loss": -loss}
 
 
-def train(folder, callbacks=(), replicas=1, units=4, steps=STEPS, every=2):
+def train(folder, callbacks=(), replicas=1, units=4, early=None):
     """The best metrics, the last weights, and the metrics of the training."""
     (folder / "dev_metrics.csv").unlink(missing_ok=True)
     keras.utils.set_random_seed(1)
@@ -48,18 +49,23 @@ def train(folder, callbacks=(), replicas=1, units=4, steps=STEPS, every=2):
             ]
         )
         model.compile(
-            tfeff.training.adamw(0.1, 2, steps),
+            tfeff.training.adamw(0.1, 2, STEPS),
             keras.losses.SparseCategoricalCrossentropy(from_logits=True),
             metrics=["accuracy"],
             jit_compile=False,
         )
-        best = tfeff.training.KeepBest(evaluate, "negative_loss", every, folder)
+        best = tfeff.training.KeepBest(evaluate, "negative_loss", 2, folder)
         data = tf.data.Dataset.from_tensor_slices((X, Y))
         data = data.shuffle(24, seed=3, reshuffle_each_iteration=False)
         data = data.repeat().batch(4)
-        history = interrupted_fit.fit(
-            model, data, steps, str(folder / "saved"), [best, *callbacks], best
-        )
+        with HeldSignals() as signals:
+            if early is not None:
+                signal.raise_signal(early)
+            saved = str(folder / "saved")
+            callbacks = [best, *callbacks]
+            history = interrupted_fit.fit(
+                model, data, STEPS, saved, signals, callbacks, best
+            )
     return best.best, best.best_step, model.get_weights(), history.history
 
 
@@ -96,6 +102,12 @@ def test_other_signals_do_what_they_did(tmp_path, monkeypatch):
     finally:
         signal.signal(signal.SIGTERM, before)
     assert interrupted_fit.interrupted_step(str(tmp_path / "saved")) == 3
+
+
+def test_a_signal_before_the_training_ends_it_after_its_first_step(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path, early=signal.SIGINT)
+    assert interrupted_fit.interrupted_step(str(tmp_path / "saved")) == 1
 
 
 def test_the_last_step_is_the_end(tmp_path):

@@ -48,6 +48,7 @@ from tfeff.recipes.unseen_segments import begin_as_first, shows_new
 from tfeff.tasks.encoder_limits import check_length, fitting
 from tfeff.tasks.task import PooledTask
 from tfeff.training import interrupted_fit
+from tfeff.training.held_signals import HeldSignals
 from tfeff.training.interrupted_fit import interrupted_step
 from tfeff.utils.files import is_there
 from tfeff.utils.naming import named_as
@@ -116,41 +117,45 @@ def distill_on_a_task(
             run.directory,
             settings.patience,
         )
-        with (
-            callbacks.of_training(
-                run.directory, settings.config(), name=run.url
-            ) as own,
-            strategy.scope(),
-        ):
-            if layers is not None and not interrupted_step(run.path(_PREDICTIONS)):
-                batches = train_part.encoder_batches(in_step, seed=settings.seed)
-                _fit_layers(layers, batches, settings, run.path(_LAYERS), own)
-            _fit(
-                predictions,
-                train_part.rows.dataset(in_step, settings.seed),
-                settings,
-                settings.prediction_rate,
-                settings.prediction_steps,
-                run.path(_PREDICTIONS),
-                [best, *own],
-                best,
+        with HeldSignals() as signals:  # Until all is written.
+            with (
+                callbacks.of_training(
+                    run.directory, settings.config(), name=run.url
+                ) as own,
+                strategy.scope(),
+            ):
+                if layers is not None and not interrupted_step(run.path(_PREDICTIONS)):
+                    batches = train_part.encoder_batches(in_step, seed=settings.seed)
+                    _fit_layers(
+                        layers, batches, settings, run.path(_LAYERS), signals, own
+                    )
+                _fit(
+                    predictions,
+                    train_part.rows.dataset(in_step, settings.seed),
+                    settings,
+                    settings.prediction_rate,
+                    settings.prediction_steps,
+                    run.path(_PREDICTIONS),
+                    signals,
+                    [best, *own],
+                    best,
+                )
+            check_finite(student)
+            print("student:")
+            print_best(best, metric, settings.prediction_steps, baseline)
+            tfeff.training.save_checkpoint(student, run.path(MODEL))
+            _draw(student, dev_part, run)
+            scores, options = dev_part.delivered(student, best.best)
+            write(
+                run,
+                {"student": scores, "teacher": teachers, "baseline": baseline},
+                student,
+                tokenizer,
+                sequence_length=settings.sequence_length,
+                **options,
             )
-        check_finite(student)
-        print("student:")
-        print_best(best, metric, settings.prediction_steps, baseline)
-        tfeff.training.save_checkpoint(student, run.path(MODEL))
-        for saved in (_LAYERS, _PREDICTIONS):
-            interrupted_fit.forget(run.path(saved))
-        _draw(student, dev_part, run)
-        scores, options = dev_part.delivered(student, best.best)
-        write(
-            run,
-            {"student": scores, "teacher": teachers, "baseline": baseline},
-            student,
-            tokenizer,
-            sequence_length=settings.sequence_length,
-            **options,
-        )
+            for saved in (_LAYERS, _PREDICTIONS):
+                interrupted_fit.forget(run.path(saved))
         return finish(run)
 
 
@@ -413,10 +418,10 @@ def _augmented(examples, settings, tokenizer):
         )
 
 
-def _fit_layers(model, batches, settings, saved, callbacks):
+def _fit_layers(model, batches, settings, saved, signals, callbacks):
     """Trains the distillation of layers, and prints its metrics."""
     rate, steps = settings.learning_rate, settings.steps
-    history = _fit(model, batches, settings, rate, steps, saved, callbacks)
+    history = _fit(model, batches, settings, rate, steps, saved, signals, callbacks)
     check_finite(model)
     done = int(model.optimizer.iterations.numpy()) if model.stop_training else steps
     print(f"layers after {done:,} of {steps:,} steps: {metrics_line(history)}")
@@ -429,6 +434,7 @@ def _fit(
     learning_rate: float,
     steps: int,
     saved: str,
+    signals: HeldSignals,
     callbacks: Sequence[keras.callbacks.Callback] = (),
     best: tfeff.training.KeepBest | None = None,
 ) -> dict[str, float]:
@@ -443,5 +449,5 @@ def _fit(
     if step := interrupted_step(saved):
         print(f"it goes on from step {step:,} of {steps:,}")
     fit = interrupted_fit.fit
-    history = fit(model, batches, steps, saved, callbacks, best).history
+    history = fit(model, batches, steps, saved, signals, callbacks, best).history
     return {name: values[-1] for name, values in history.items()}

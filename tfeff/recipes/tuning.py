@@ -26,7 +26,8 @@ from tfeff.recipes.runs import (
 )
 from tfeff.recipes.starting import load_pretrained
 from tfeff.training import interrupted_fit
-from tfeff.training.grid import INTERRUPTED
+from tfeff.training.grid import INTERRUPTED, METRICS, write_metrics
+from tfeff.training.held_signals import HeldSignals
 from tfeff.training.interrupted_fit import interrupted_step
 from tfeff.training.keep_best import FILE as KEPT_ROWS
 
@@ -196,52 +197,60 @@ class Tuning:
             first_step,
             metric=f"dev_{self.metric.removeprefix('dev_')}",
         )
-        with (
-            contextlib.closing(progress),
-            self.callbacks.of_training(
-                folder,
-                {**settings.config(), **cell},
-                # The folder is made anew where a killed training begins again.
-                id_file=f"{folder}.wandb_id.txt",
-                name=os.path.join(settings.run_dir, "cells", os.path.basename(folder)),
-            ) as own,
-            self.strategy.scope(),
-        ):
-            model = self.make_model(seed, pretrained_step)
-            if settings.lora_rank is not None:
-                model.encoder.enable_lora(settings.lora_rank)
-            model.compile(
-                make_optimizer(
-                    settings,
-                    learning_rate,
+        with HeldSignals() as signals:  # Until the model and its metrics are written.
+            with (
+                contextlib.closing(progress),
+                self.callbacks.of_training(
+                    folder,
+                    {**settings.config(), **cell},
+                    # The folder is made anew where a killed training begins again.
+                    id_file=f"{folder}.wandb_id.txt",
+                    name=os.path.join(
+                        settings.run_dir, "cells", os.path.basename(folder)
+                    ),
+                ) as own,
+                self.strategy.scope(),
+            ):
+                model = self.make_model(seed, pretrained_step)
+                if settings.lora_rank is not None:
+                    model.encoder.enable_lora(settings.lora_rank)
+                model.compile(
+                    make_optimizer(
+                        settings,
+                        learning_rate,
+                        steps,
+                        weight_decay=others.get(
+                            "weight_decay", settings.weight_decay[0]
+                        ),
+                        layer_decay=settings.layer_decay,
+                        **settings.adam(),
+                    ),
+                    accumulation_steps=settings.accumulation_steps,
+                    jit_compile=False,  # XLA would compile for each length of a batch.
+                )
+                best = tfeff.training.KeepBest(
+                    self.evaluate,
+                    self.metric,
+                    settings.eval_every,
+                    folder,
+                    settings.patience,
+                )
+                interrupted_fit.fit(
+                    model,
+                    self.make_batches(in_step, seed),
                     steps,
-                    weight_decay=others.get("weight_decay", settings.weight_decay[0]),
-                    layer_decay=settings.layer_decay,
-                    **settings.adam(),
-                ),
-                accumulation_steps=settings.accumulation_steps,
-                jit_compile=False,  # XLA would compile for each length of a batch.
-            )
-            best = tfeff.training.KeepBest(
-                self.evaluate,
-                self.metric,
-                settings.eval_every,
-                folder,
-                settings.patience,
-            )
-            interrupted_fit.fit(
-                model,
-                self.make_batches(in_step, seed),
-                steps,
-                saved,
-                [best, *own, progress],
-                best,
-            )
-        if settings.save_lora:
-            tfeff.tasks.save_lora(model, os.path.join(folder, LORA))
-        model = tfeff.encoders.merge_lora(model)
-        tfeff.training.save_checkpoint(model, os.path.join(folder, MODEL))
-        interrupted_fit.forget(saved)
+                    saved,
+                    signals,
+                    [best, *own, progress],
+                    best,
+                )
+            if settings.save_lora:
+                tfeff.tasks.save_lora(model, os.path.join(folder, LORA))
+            model = tfeff.encoders.merge_lora(model)
+            tfeff.training.save_checkpoint(model, os.path.join(folder, MODEL))
+            # Grid writes them, too; before that a signal would lose the cell.
+            write_metrics(best.best, os.path.join(folder, METRICS))
+            interrupted_fit.forget(saved)
         print_best(best, self.metric, steps, self.baseline)
         return best.best
 

@@ -46,15 +46,16 @@ def fit(
     batches: tf.data.Dataset,
     steps: int,
     folder: str,
+    signals: HeldSignals,
     callbacks: Sequence[keras.callbacks.Callback],
     best: KeepBest | None = None,
 ) -> keras.callbacks.History:
     """Trains for so many steps, from the one at which a signal ended an earlier start.
 
-    Ctrl-C, SIGTERM and SIGHUP wait for the end of the step, or of the evaluation behind
-    it, until weights, optimizer, metrics and the best weights so far are saved. The
-    training then has the numbers of one that no signal has ended. A kill leaves nothing
-    of it: it begins anew.
+    After the step in which a signal came, and the evaluation behind it, weights,
+    optimizer, metrics and the best weights so far are saved. The training then has the
+    numbers of one that no signal has ended. Of the last step nothing is saved: the
+    training comes to its end. A kill leaves nothing of it: it begins anew.
 
     Args:
         model: the compiled model, made as in the earlier start.
@@ -62,6 +63,7 @@ def fit(
             in each start.
         steps: integer, steps of the training.
         folder: where a signal saves it; its parent must exist.
+        signals: those that are held back, until what is made of the model is saved.
         callbacks: those of the training. Of the steps that are done they are told, too.
         best: the one of these that keeps the best weights, or `None`.
 
@@ -70,25 +72,24 @@ def fit(
 
     Raises:
         ValueError: if the folder is damaged, or of another model.
-        KeyboardInterrupt: after a signal, unless its handler ends the process.
+        KeyboardInterrupt: after a signal.
     """
     step = interrupted_step(folder)
     metrics = None
     if step:
         metrics = _restore(model, folder, best)
         batches = batches.skip(step)
-    with HeldSignals() as signals:
-        return model.fit(
-            batches,
-            steps_per_epoch=steps,
-            shuffle=False,  # The data set does it.
-            verbose=0,
-            callbacks=[
-                ResumeEpoch(step, metrics, batches.element_spec),
-                *callbacks,
-                _SaveAfterSignal(signals, steps, folder, best),
-            ],
-        )
+    return model.fit(
+        batches,
+        steps_per_epoch=steps,
+        shuffle=False,  # The data set does it.
+        verbose=0,
+        callbacks=[
+            ResumeEpoch(step, metrics, batches.element_spec),
+            *callbacks,
+            _SaveAfterSignal(signals, steps, folder, best),
+        ],
+    )
 
 
 class _SaveAfterSignal(keras.callbacks.Callback):
