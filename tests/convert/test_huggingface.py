@@ -190,6 +190,11 @@ def test_damage_of_what_was_written_is_named(tmp_path):
                 tfeff.convert.load_tokenizer(out)
         (out / name).write_bytes(content)
     assert tfeff.convert.load_tokenizer(out).vocabulary_size() == 18
+    # One of somebody else, such as of `sha256sum --binary`, and of other files.
+    lines = (f"{'0' * 64} *model.safetensors", "# a comment", f"{'0' * 64}  README.md")
+    (out / "README.md").write_text("of ours")
+    (out / "SHA256SUMS").write_text("\n".join(lines))
+    assert tfeff.convert.load(out).num_layers == TINY["num_layers"]
     (out / "SHA256SUMS").unlink()  # As who changes a file on purpose is told to do.
     assert tfeff.convert.load(out).num_layers == TINY["num_layers"]
 

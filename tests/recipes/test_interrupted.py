@@ -6,7 +6,13 @@ import pytest
 import tfeff
 from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tests.training.test_interrupted_fit import Signal
-from tfeff.recipes import DistillSettings, FinetuneSettings, distill, finetune
+from tfeff.recipes import (
+    DistillSettings,
+    FinetuneSettings,
+    data_record,
+    distill,
+    finetune,
+)
 
 SIZES = dict(vocabulary_size=60, hidden_dim=8, intermediate_dim=8, num_heads=2)
 
@@ -92,7 +98,7 @@ def test_fine_tuning(folder, changes, capsys):
 
 
 @pytest.mark.slow
-def test_distillation_on_a_task(folder):
+def test_distillation_on_a_task(folder, monkeypatch):
     finetune(fine_tuning(folder, "teacher", learning_rates=(1e-2,), steps=2))
 
     def settings(run_dir):
@@ -127,6 +133,10 @@ def test_distillation_on_a_task(folder):
         with pytest.raises(KeyboardInterrupt):
             distill(settings("ended"), callbacks=[callback])
     assert seen == [4, 5]
+    with monkeypatch.context() as changed:
+        changed.setattr(data_record, "_digests", lambda path: {"model": f"new {path}"})
+        with pytest.raises(ValueError, match="the encoder of `(teacher|student)` has"):
+            distill(settings("ended"))
     assert distill(settings("ended")) == whole
     ended = folder / "ended"
     assert not list(ended.glob("interrupted*"))

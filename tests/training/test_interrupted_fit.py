@@ -110,6 +110,17 @@ def test_a_signal_before_the_training_ends_it_after_its_first_step(tmp_path):
     assert interrupted_fit.interrupted_step(str(tmp_path / "saved")) == 1
 
 
+def test_a_signal_before_the_training_goes_on_leaves_what_is_saved(tmp_path):
+    """The steps that are skipped are none to save."""
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path, [Signal(4)])
+    saved = (tmp_path / "saved" / "SHA256SUMS").read_bytes()
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path, early=signal.SIGINT)
+    assert interrupted_fit.interrupted_step(str(tmp_path / "saved")) == 4
+    assert (tmp_path / "saved" / "SHA256SUMS").read_bytes() == saved
+
+
 def test_the_last_step_is_the_end(tmp_path):
     """Nothing is left to go on with: the signal acts behind it."""
     with pytest.raises(KeyboardInterrupt):
@@ -121,7 +132,7 @@ def test_the_last_step_is_the_end(tmp_path):
 def test_damage_and_other_models_are_refused(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         train(tmp_path, [Signal(3)])
-    with pytest.raises(ValueError, match="`folder` must be of this model"):
+    with pytest.raises(ValueError, match="saved must be of this model and optimizer"):
         train(tmp_path, units=5)
     for name in ("state.json", "weights.safetensors"):
         path = tmp_path / "saved" / name

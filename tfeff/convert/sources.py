@@ -1,6 +1,7 @@
 """Finding a published checkpoint: a folder, or a name on the Hugging Face hub."""
 
 import dataclasses
+import fnmatch
 import os
 import re
 import warnings
@@ -29,7 +30,7 @@ from tfeff.convert.tf_checkpoint import read_tf_checkpoint
 from tfeff.encoders.encoder import foreign_class
 from tfeff.encoders.preset_files import is_weights_file, preset_folder
 from tfeff.utils.checks import is_hub_address, is_hub_name, near_miss
-from tfeff.utils.digests import FILE_NAME, compare
+from tfeff.utils.digests import FILE_NAME, compare, read_list
 from tfeff.utils.paths import check_model_path, is_name
 
 FAMILIES = ARCHITECTURES | {
@@ -128,16 +129,19 @@ def find(source: str | os.PathLike, generator: bool = False) -> Source:
 
 
 def check_listed(directory: str) -> None:
-    """Compares the files of a folder with its `SHA256SUMS`, if it has one.
+    """Compares the files that are read of a folder with its `SHA256SUMS`.
 
-    `to_huggingface` writes it.
+    `to_huggingface` writes it. Of a list of somebody else, lines of another form, and
+    other files, do not count.
 
     Raises:
         ValueError: naming the files that differ.
     """
     path = os.path.join(directory, FILE_NAME)
-    if os.path.isfile(path):
-        compare(path)
+    names = [name for _, name in read_list(path)] if os.path.isfile(path) else []
+    for name in names:
+        if any(fnmatch.fnmatch(name, pattern) for pattern in _FILES):
+            compare(path, name)
 
 
 def without_scheme(source: Any) -> Any:

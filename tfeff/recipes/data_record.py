@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,6 @@ from tfeff.utils.json_files import read_object
 from tfeff.utils.naming import named_as
 
 READ_DATA = "read_data.json"
-PRETRAINED = "pretrained"
 CROSS_DOCUMENTS = "cross_documents"
 _EXAMPLES = "examples"
 
@@ -38,13 +37,13 @@ def keep_data(
     dataset: tfeff.datasets.Dataset,
     parts: Mapping[str, object],
     trained: str = os.path.join("cells", "*"),
+    models: Sequence[str] = ("pretrained",),
 ) -> None:
     """Notes what a run reads; raises if it is not what the run has read before.
 
     What is trained is not trained again, so all models must be of one data set, and
-    have begun as one encoder: that of `pretrained` in the run's configuration, if it
-    has that. As the record stays, recipes write it when nothing else can refuse a
-    start.
+    have begun as one encoder. As the record stays, recipes write it when nothing else
+    can refuse a start.
 
     Args:
         run: its directory, which has `read_data.json` from now on.
@@ -52,6 +51,8 @@ def keep_data(
         parts: the examples by the names of their parts.
         trained: a pattern of folders in the run; a model whose metrics are there is
             trained, and one that a signal has saved there in part.
+        models: settings that name what it begins with; others that it has noted are
+            not compared.
 
     Raises:
         ValueError: if labels, metrics or examples are others, or the encoder is; it
@@ -65,19 +66,19 @@ def keep_data(
             part: examples_digest(examples) for part, examples in parts.items()
         },
     }
-    if digests := _pretrained_digests(run.config):
-        found[PRETRAINED] = digests
+    found |= _digests_of_models(run.config, models)
     folders = os.path.join(glob.escape(run.directory), trained)
     has_trained = any(
         glob.glob(os.path.join(folders, name)) for name in (METRICS, f"{INTERRUPTED}*")
     )
     there, changes = _noted(run, found, has_trained)
-    if changes == [PRETRAINED]:
+    changes = [name for name in changes if name in found or name in models]
+    if changes and set(changes) <= set(models):
+        model = changes[0]
         raise ValueError(
-            "`run_dir` must be a new folder where the encoder of `pretrained` has "
+            f"`run_dir` must be a new folder where the encoder of `{model}` has "
             f"changed. Received: run_dir={run.shown(run.directory)!r}, which has "
-            f"trained with another pretrained={run.config[PRETRAINED]!r} than there is "
-            "now"
+            f"trained with another {model}={run.config[model]!r} than there is now"
         )
     if changes:
         raise ValueError(
@@ -85,6 +86,7 @@ def keep_data(
             f"run_dir={run.shown(run.directory)!r}, which has read other "
             f"{', '.join(changes)} than {dataset.name} has now"
         )
+    found = {**there, **found}
     if run.is_chief and there != found:
         write_text(run.path(READ_DATA), json.dumps(found, indent=2))
 
@@ -96,13 +98,17 @@ def _noted(run, found, has_trained):
     return there, [name for name in there if there[name] != found.get(name)]
 
 
-def _pretrained_digests(config):
-    """The digests of the files of the encoders that cells begin as."""
-    if PRETRAINED not in config:
-        return {}
-    steps = config.get("pretrained_steps") or ()
-    names = [f"{config[PRETRAINED]}@{step}" for step in steps] or [config[PRETRAINED]]
-    return {name: digest for path in names for name, digest in _digests(path).items()}
+def _digests_of_models(config, models):
+    """The digests of the files of the models that trainings begin with, by setting."""
+    found = {}
+    for model in [name for name in models if name in config]:
+        path = config[model]
+        steps = config.get("pretrained_steps") or ()
+        paths = [f"{path}@{step}" for step in steps] or [path]
+        digests = {x: digest for path in paths for x, digest in _digests(path).items()}
+        if digests:
+            found[model] = digests
+    return found
 
 
 @paths(pretrained=READ_MODEL)

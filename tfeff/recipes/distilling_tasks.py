@@ -82,7 +82,7 @@ def distill_on_a_task(
         train, dev = _read_examples(dataset, settings)
         read = {"train": train, "dev": dev}
         if is_there(run.path("metrics.json")):
-            keep_data(run, dataset, read, trained="")
+            keep_data(run, dataset, read, trained="", models=())
             if settings.plots:
                 _draw_finished(run, dataset, dev, settings)
             return finish(run)
@@ -109,7 +109,7 @@ def distill_on_a_task(
         print(f"teacher: {scores_line(teachers, baseline)}")
         metric = dataset.metric_names[0]
         print_undefined(dataset, metric, "dev", dev)
-        keep_data(run, dataset, read, trained="")
+        keep_data(run, dataset, read, trained="", models=_models(settings))
         best = tfeff.training.KeepBest(
             lambda model: dev_part.score(model.student),
             metric,
@@ -217,6 +217,15 @@ class _Part:
         }
 
 
+def _models(settings):
+    """The settings that name models on disk: a student by its name begins anew."""
+    return ["teacher", *([] if _is_by_name(settings.student) else ["student"])]
+
+
+def _is_by_name(student):
+    return student in tfeff.encoders.presets() and not os.path.exists(student)
+
+
 def _draw_finished(run, dataset, dev, settings):
     """Draws the attention of a finished run's student."""
     student = tfeff.training.load_checkpoint(run.path(MODEL), compile=False)
@@ -287,8 +296,7 @@ def _load_teacher(settings, dataset):
 
 def _load_student(settings, teacher):
     """The student's encoder, its tokenizer, and the teacher's."""
-    by_name = settings.student in tfeff.encoders.presets()
-    if by_name and not os.path.exists(settings.student):
+    if _is_by_name(settings.student):
         with named_as(path="teacher", step="teacher"):
             _, tokenizer = tfeff.tasks.load_pretrained(settings.teacher)
         return make_student_encoder(settings, teacher.encoder), tokenizer, tokenizer

@@ -33,7 +33,8 @@ _OWN = ("run.lock",)
 # Large files that tfeff replaces and never changes. Any other file may be one that a
 # callback writes to while it is published.
 _REPLACED = re.compile(
-    r"(cache|checkpoints|export|preset)/|(cells/[^/]+/)?model\.keras$"
+    r"(cache|checkpoints|export|preset)/"
+    r"|(cells/[^/]+/)?(model\.keras$|interrupted(_layers)?/)"
 )
 # A process that stood still in an upload may end it when another one has the run.
 _CONTESTED = ("checkpoints/",)

@@ -55,7 +55,8 @@ def fit(
     After the step in which a signal came, and the evaluation behind it, weights,
     optimizer, metrics and the best weights so far are saved. The training then has the
     numbers of one that no signal has ended. Of the last step nothing is saved: the
-    training comes to its end. A kill leaves nothing of it: it begins anew.
+    training comes to its end. A kill saves nothing: the next start begins with what an
+    earlier signal has saved, or anew.
 
     Args:
         model: the compiled model, made as in the earlier start.
@@ -87,7 +88,7 @@ def fit(
         callbacks=[
             ResumeEpoch(step, metrics, batches.element_spec),
             *callbacks,
-            _SaveAfterSignal(signals, steps, folder, best),
+            _SaveAfterSignal(signals, step, steps, folder, best),
         ],
     )
 
@@ -95,9 +96,10 @@ def fit(
 class _SaveAfterSignal(keras.callbacks.Callback):
     """Saves the training after the step in which a signal came, and ends it."""
 
-    def __init__(self, signals, steps, folder, best):
+    def __init__(self, signals, first_step, steps, folder, best):
         super().__init__()
         self._signals = signals
+        self._first_step = first_step
         self._steps = steps
         self._folder = folder
         self._best = best
@@ -106,7 +108,8 @@ class _SaveAfterSignal(keras.callbacks.Callback):
         is_last = batch + 1 >= self._steps or self.model.stop_training
         if self._signals.received is None or is_last:
             return
-        _save(self.model, self._folder, batch + 1, self._best)
+        if batch + 1 > self._first_step:  # Else it is saved as it is.
+            _save(self.model, self._folder, batch + 1, self._best)
         raise KeyboardInterrupt
 
 
@@ -138,8 +141,8 @@ def _restore(model, folder, best):
     values = list(_numbered(arrays, "variables"))
     if [v.shape for v in variables] != [x.shape for x in values]:
         raise ValueError(
-            "`folder` must be of this model and optimizer, or be deleted, for the "
-            f"training to begin anew. Received: {folder}"
+            f"{folder} must be of this model and optimizer. It is of others: delete "
+            "it, for the training to begin anew"
         )
     for variable, value in zip(variables, values, strict=True):
         variable.assign(value)
