@@ -5,7 +5,7 @@ import pytest
 
 import tfeff
 from tests.subjects.sentences import DOCUMENTS, tokenizer
-from tests.training.test_interrupted_fit import Signal
+from tests.subjects.signals import Signal
 from tfeff.recipes import (
     DistillSettings,
     FinetuneSettings,

@@ -8,24 +8,13 @@ import pytest
 import tensorflow as tf
 
 import tfeff
+from tests.subjects.signals import Signal
 from tfeff.training import interrupted_fit
 from tfeff.training.held_signals import HeldSignals
 
 STEPS = 9
 X = np.random.default_rng(0).normal(size=(24, 3)).astype("float32")
 Y = (X[:, 0] > 0).astype("int32")
-
-
-class Signal(keras.callbacks.Callback):
-    """Sends this process a signal after a step."""
-
-    def __init__(self, step, number=signal.SIGINT):
-        super().__init__()
-        self.step, self.number = step, number
-
-    def on_train_batch_end(self, batch, logs=None):
-        if batch + 1 == self.step:
-            signal.raise_signal(self.number)
 
 
 def evaluate(model):

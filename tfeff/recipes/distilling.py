@@ -99,8 +99,6 @@ def _distill_in_general(settings, strategy, callbacks):
             accumulation_steps=settings.accumulation_steps,
         )
     with open_run(settings) as run:
-        if not has_run_tokenizer(run.directory):  # With it a checkpoint is of use.
-            save_run_tokenizer(tokenizer, run.directory)
         train, valid = build_caches(
             run.path("cache"),
             *split_corpus(settings.corpus, settings),
@@ -108,6 +106,8 @@ def _distill_in_general(settings, strategy, callbacks):
             settings,
         )
         keep_caches(run, train, valid, f"corpus={list(settings.corpus)}")
+        if not has_run_tokenizer(run.directory):  # With it a checkpoint is of use.
+            save_run_tokenizer(tokenizer, run.directory)
         # Without predictions the text is as it is: no token to predict is replaced.
         examples = (
             tfeff.data.MaskedTokens()
