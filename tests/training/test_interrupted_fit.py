@@ -11,6 +11,7 @@ import tfeff
 from tests.subjects.signals import Signal
 from tfeff.training import interrupted_fit
 from tfeff.training.held_signals import HeldSignals
+from tfeff.utils.files import remove_folder
 
 STEPS = 9
 X = np.random.default_rng(0).normal(size=(24, 3)).astype("float32")
@@ -76,7 +77,7 @@ def test_goes_on_to_the_same_numbers(tmp_path, replicas):
     assert found[3] == expected[3]
     rows = [(folder / "dev_metrics.csv").read_bytes() for folder in (whole, ended)]
     assert rows[0] == rows[1]
-    interrupted_fit.forget(str(ended / "saved"))
+    remove_folder(str(ended / "saved"))
     assert interrupted_fit.interrupted_step(str(ended / "saved")) == 0
 
 

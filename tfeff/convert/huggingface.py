@@ -224,10 +224,9 @@ def encoder_tensors(encoder: Encoder, name: str) -> dict[str, np.ndarray]:
 
 def write_tensors(folder: str, tensors: Mapping[str, np.ndarray]) -> None:
     """Writes `model.safetensors` to a folder."""
-    contiguous = {name: np.ascontiguousarray(x) for name, x in tensors.items()}
     path = os.path.join(folder, "model.safetensors")
     # transformers refuses files that do not say whose format they have.
-    write_safetensors(path, contiguous, {"format": "pt"})
+    write_safetensors(path, tensors, {"format": "pt"})
 
 
 def to_json(values: object) -> bytes:

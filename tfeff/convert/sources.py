@@ -107,7 +107,7 @@ def find(source: str | os.PathLike, generator: bool = False) -> Source:
     on_hub = not os.path.isdir(directory)
     if on_hub:
         directory = download(directory, _FILES)
-    check_listed(directory)
+    check_listed(directory, _FILES)
     root, directory = directory, module_folder(directory)
     files = sorted(os.listdir(directory))
     if any(name.endswith((".safetensors", INDEX)) for name in files):
@@ -128,11 +128,14 @@ def find(source: str | os.PathLike, generator: bool = False) -> Source:
     _refuse(directory, files, on_hub)
 
 
-def check_listed(directory: str) -> None:
-    """Compares the files that are read of a folder with its `SHA256SUMS`.
+def check_listed(directory: str, patterns: Sequence[str]) -> None:
+    """Compares files of a folder with its `SHA256SUMS`, which `to_huggingface` writes.
 
-    `to_huggingface` writes it. Of a list of somebody else, lines of another form, and
-    other files, do not count.
+    Of a list of somebody else, lines of another form do not count.
+
+    Args:
+        directory: the folder.
+        patterns: of the names of the files that are read.
 
     Raises:
         ValueError: naming the files that differ.
@@ -140,7 +143,7 @@ def check_listed(directory: str) -> None:
     path = os.path.join(directory, FILE_NAME)
     names = [name for _, name in read_list(path)] if os.path.isfile(path) else []
     for name in names:
-        if any(fnmatch.fnmatch(name, pattern) for pattern in _FILES):
+        if any(fnmatch.fnmatch(name, pattern) for pattern in patterns):
             compare(path, name)
 
 

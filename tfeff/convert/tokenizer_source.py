@@ -10,6 +10,7 @@ from tfeff.convert.json_tokenizer import TokenizerJson
 from tfeff.convert.reading import read_bytes, read_json
 from tfeff.convert.sources import (
     TOKENIZER_FILES,
+    check_listed,
     download,
     module_folder,
     tokens_family,
@@ -25,7 +26,6 @@ from tfeff.tasks.run_tokenizer import (
     load_run_tokenizer,
 )
 from tfeff.utils.checks import check_path, near_miss
-from tfeff.utils.digests import check_file
 
 # The files of a folder in the order in which they tell the tokenizer, and its family;
 # None where their content tells it.
@@ -123,9 +123,7 @@ def _load_folder(source):
         return load_run_tokenizer(source)
     folder = module_folder(preset_folder(source))
     files = sorted(os.listdir(folder))
-    for name in files:
-        if name.endswith((".json", ".txt", ".model")):
-            check_file(os.path.join(folder, name))
+    check_listed(folder, TOKENIZER_FILES)
     path = os.path.join(folder, "tokenizer.json")
     if os.path.exists(path) and _is_keras_file(path):
         return load_preset_tokenizer(folder)

@@ -15,6 +15,7 @@ from tfeff.encoders.encoder import Encoder, check_encoder
 from tfeff.encoders.layer_states import layer_states, make_with_states
 from tfeff.encoders.preset_files import (
     TASK_FILES,
+    ReadsURL,
     add_digests,
     add_version,
     check_beside,
@@ -25,7 +26,7 @@ from tfeff.layers.checks import check_activation
 from tfeff.layers.dense import bert_dense
 from tfeff.layers.initializer import bert_initializer
 from tfeff.ops.ids import exact_inputs
-from tfeff.storage.arguments import READ_MODEL, WRITE, paths
+from tfeff.storage.arguments import WRITE, paths
 from tfeff.utils.checks import check_integer, check_keywords, check_rate, known_keywords
 from tfeff.utils.types import Activation, Config
 
@@ -33,7 +34,7 @@ from tfeff.utils.types import Activation, Config
 _STATES = "states"
 
 
-class _EncoderTask(StaysFrozen, ChecksBeforeSaving):
+class _EncoderTask(StaysFrozen, ChecksBeforeSaving, ReadsURL):
     """Checks of what a task saves, its digests, and what its layers have become."""
 
     backbone_cls = Encoder
@@ -58,12 +59,6 @@ class _EncoderTask(StaysFrozen, ChecksBeforeSaving):
             config |= states
         make = super().from_config
         return make_with_states(lambda **arguments: make(arguments), config)
-
-    @classmethod
-    @paths(preset=READ_MODEL)
-    def from_preset(cls, preset, *args, **kwargs):
-        """As `keras_hub.models.Task.from_preset`, also from a URL."""
-        return super().from_preset(preset, *args, **kwargs)
 
     @paths(preset_dir=WRITE)
     def save_to_preset(self, preset_dir, *args, **kwargs):
@@ -100,7 +95,7 @@ def _check(task, backbone, preprocessor, keywords):
         )
 
 
-class _Rows(LengthOfPreset):
+class _Rows(LengthOfPreset, ReadsURL):
     """Checks of the rows that a preprocessor makes, ahead of KerasHub's class."""
 
     backbone_cls = Encoder
@@ -116,12 +111,6 @@ class _Rows(LengthOfPreset):
                 f"others. Received: tokenizer={tokenizer!r}"
             )
         super().__init__(tokenizer, *args, **kwargs)
-
-    @classmethod
-    @paths(preset=READ_MODEL)
-    def from_preset(cls, preset, *args, **kwargs):
-        """As `keras_hub.models.Preprocessor.from_preset`, also from a URL."""
-        return super().from_preset(preset, *args, **kwargs)
 
     @paths(preset_dir=WRITE)
     def save_to_preset(self, preset_dir):

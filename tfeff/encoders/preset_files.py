@@ -290,7 +290,22 @@ class EncoderFiles:
         return super().load_weights(filepath, *args, **kwargs)
 
 
-class TokenizerFiles:
+class ReadsURL:
+    """The mixin of KerasHub's classes that reads presets at URLs, too."""
+
+    @classmethod
+    @paths(preset=READ_MODEL)
+    def from_preset(cls, preset, *args, **kwargs):
+        """Reads a preset, as KerasHub's class does.
+
+        Args:
+            preset: a folder, a URL, or a preset on a hub.
+            *args, **kwargs: as of KerasHub's class.
+        """
+        return super().from_preset(preset, *args, **kwargs)
+
+
+class TokenizerFiles(ReadsURL):
     """The mixin of a tokenizer that saves and loads presets."""
 
     @paths(preset_dir=WRITE)
@@ -302,17 +317,6 @@ class TokenizerFiles:
         """
         super().save_to_preset(preset_dir)
         add_digests(preset_dir, belongs_to_tokenizer(self.config_file))
-
-    @classmethod
-    @paths(preset=READ_MODEL)
-    def from_preset(cls, preset, *args, **kwargs):
-        """Reads the tokenizer of a preset.
-
-        Args:
-            preset: a folder, a URL, or a preset on a hub.
-            *args, **kwargs: as of `keras_hub.tokenizers.Tokenizer.from_preset`.
-        """
-        return super().from_preset(preset, *args, **kwargs)
 
     def load_preset_assets(self, preset):
         if os.path.isdir(preset):

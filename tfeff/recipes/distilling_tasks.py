@@ -11,6 +11,7 @@ import tensorflow as tf
 
 import tfeff
 from tfeff.data.finetuning.examples import chosen
+from tfeff.datasets.kinds import KINDS
 from tfeff.objectives.distillation.layer_map import check_tokenizers
 from tfeff.objectives.distillation.loss_weights import (
     check_layer_weights,
@@ -50,15 +51,9 @@ from tfeff.tasks.task import PooledTask
 from tfeff.training import interrupted_fit
 from tfeff.training.held_signals import HeldSignals
 from tfeff.training.interrupted_fit import interrupted_step
-from tfeff.utils.files import is_there
+from tfeff.utils.files import is_there, remove_folder
 from tfeff.utils.naming import named_as
 
-_KINDS = (
-    tfeff.data.TextExamples,
-    tfeff.data.ChoiceExamples,
-    tfeff.data.SpanExamples,
-    tfeff.data.TokenExamples,
-)
 # The folders in which a signal saves the distillation of layers, and of predictions.
 _LAYERS, _PREDICTIONS = "interrupted_layers", "interrupted"
 # The models whose classes have names.
@@ -75,7 +70,7 @@ def distill_on_a_task(
     every = settings.eval_every or min(200, settings.prediction_steps)
     settings = dataclasses.replace(settings, eval_every=every)
     dataset = find_dataset(
-        settings.task or "", *_KINDS, given=dataset, data=settings.data
+        settings.task or "", *KINDS, given=dataset, data=settings.data
     )
     in_step = examples_in_step(settings, settings.batch_size, strategy)
     with open_run(settings) as run:
@@ -155,7 +150,7 @@ def distill_on_a_task(
                 **options,
             )
             for saved in (_LAYERS, _PREDICTIONS):
-                interrupted_fit.forget(run.path(saved))
+                remove_folder(run.path(saved))
         return finish(run)
 
 
@@ -243,10 +238,7 @@ def _make_models(settings, dataset, examples):
     """The distillation of layers or None, that of predictions, and the tokenizer."""
     teacher = _load_teacher(settings, dataset)
     encoder, *tokenizers = _load_student(settings, teacher)
-    # Passages of questions with spans keep their segment, as in `tfeff answer`.
-    is_of_spans = isinstance(examples, tfeff.data.SpanExamples)
-    student = settings.student, examples, encoder, tokenizers[0]
-    if not is_of_spans and shows_new(*student):
+    if shows_new(settings.student, examples, encoder, tokenizers[0]):
         begin_as_first(encoder)
     student = _make_student(teacher, encoder, dataset.label_names)
     layers = _layers(settings, student.encoder, teacher.encoder, *tokenizers)

@@ -30,6 +30,7 @@ from tfeff.training.grid import INTERRUPTED, METRICS, write_metrics
 from tfeff.training.held_signals import HeldSignals
 from tfeff.training.interrupted_fit import interrupted_step
 from tfeff.training.keep_best import FILE as KEPT_ROWS
+from tfeff.utils.files import remove_folder
 
 TunedSettings: TypeAlias = AnswerSettings | EmbedSettings | FinetuneSettings
 LORA = "lora.safetensors"
@@ -250,7 +251,7 @@ class Tuning:
             tfeff.training.save_checkpoint(model, os.path.join(folder, MODEL))
             # Grid writes them, too; before that a signal would lose the cell.
             write_metrics(best.best, os.path.join(folder, METRICS))
-            interrupted_fit.forget(saved)
+            remove_folder(saved)
         print_best(best, self.metric, steps, self.baseline)
         return best.best
 

@@ -59,7 +59,7 @@ def shows_new(
 
     Args:
         pretrained: the preset, the run or `"RUN@STEP"` of the encoder.
-        examples: of texts, pairs or options.
+        examples: those to train on.
         encoder, tokenizer: the pretrained ones.
     """
     has_others = not _has_one_segment(tokenizer) and encoder.num_segments > 1
@@ -71,9 +71,12 @@ def _has_one_segment(tokenizer):
 
 
 def _has_second(examples):
-    """Whether there are second texts; options have their passages."""
-    second = getattr(examples, "questions", getattr(examples, "second", None))
-    return second is not None
+    """Whether there are second texts: those of pairs, or the passages of options.
+
+    Passages of questions with spans do not count: `tfeff answer` keeps their segment.
+    """
+    is_of_options = isinstance(examples, tfeff.data.ChoiceExamples)
+    return is_of_options or getattr(examples, "second", None) is not None
 
 
 @paths(pretrained=READ_MODEL)

@@ -14,7 +14,7 @@ from tfeff.training.epochs import ResumeEpoch, metrics_state
 from tfeff.training.held_signals import HeldSignals
 from tfeff.training.keep_best import KeepBest
 from tfeff.utils.digests import check_digests, write_digests
-from tfeff.utils.files import atomic_folder, is_there, remove_folder
+from tfeff.utils.files import atomic_folder, is_there
 from tfeff.utils.json_files import read_object
 from tfeff.utils.safetensors import write_safetensors
 
@@ -32,13 +32,8 @@ def interrupted_step(folder: str) -> int:
     """
     if not is_there(folder):
         return 0
-    check_digests(folder)
+    check_digests(folder, (_STATE,))
     return int(read_object(os.path.join(folder, _STATE))["step"])
-
-
-def forget(folder: str) -> None:
-    """Removes what a signal has saved of a training, if one has."""
-    remove_folder(folder)
 
 
 def fit(
@@ -122,17 +117,17 @@ def _save(model, folder, step, best):
     if best is not None:
         state["best"], weights = best.state()
         arrays |= {f"best/{index}": weight for index, weight in enumerate(weights)}
-    contiguous = {name: np.asarray(x, order="C") for name, x in arrays.items()}
     with atomic_folder(folder, replace=True) as unfinished:
         os.mkdir(unfinished)
         with open(os.path.join(unfinished, _STATE), "w", encoding="utf-8") as file:
             json.dump(state, file)
-        write_safetensors(os.path.join(unfinished, _WEIGHTS), contiguous, {})
+        write_safetensors(os.path.join(unfinished, _WEIGHTS), arrays, {})
         write_digests(unfinished)
 
 
 def _restore(model, folder, best):
     """Puts everything back; returns the state of the metrics."""
+    check_digests(folder)
     state = read_object(os.path.join(folder, _STATE))
     arrays = load_file(os.path.join(folder, _WEIGHTS))
     if not model.optimizer.built:

@@ -17,10 +17,12 @@ def write_safetensors(
 
     Args:
         path: the file to write; an existing file is replaced.
-        arrays: contiguous ones, by name.
+        arrays: by name.
         notes: the texts beside them, by name.
     """
     with open(path, "wb") as file:
         mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-    save_file(dict(arrays), path, dict(notes))
+    # The library writes the memory as it lies.
+    contiguous = {name: np.asarray(x, order="C") for name, x in arrays.items()}
+    save_file(contiguous, path, dict(notes))
     os.chmod(path, mode)
