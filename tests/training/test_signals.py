@@ -102,6 +102,17 @@ def test_signals_that_are_ignored_stay_so():
         signal.signal(signal.SIGINT, previous)
 
 
+def test_the_first_signal_says_that_it_waits(capfd):
+    """Who sees nothing happen sends a second one, which saves nothing."""
+    with pytest.raises(KeyboardInterrupt), HeldSignals():
+        signal.raise_signal(signal.SIGINT)
+        assert capfd.readouterr().err == (
+            "SIGINT: what is done is saved first. A second does not wait.\n"
+        )
+        signal.raise_signal(signal.SIGINT)
+    assert not capfd.readouterr().err
+
+
 def test_an_error_is_not_hidden_by_a_signal():
     with pytest.raises(ZeroDivisionError), HeldSignals():
         signal.raise_signal(signal.SIGINT)

@@ -1,5 +1,7 @@
 """Ctrl-C, SIGTERM and SIGHUP wait until the work at hand is saved."""
 
+import contextlib
+import os
 import signal
 import threading
 
@@ -9,10 +11,10 @@ from tfeff.utils.interruption import SIGNALS
 class HeldSignals:
     """Holds SIGINT, SIGTERM and SIGHUP back within a `with` block, then lets them act.
 
-    A signal sets `received`, for the block to end itself soon. When the block ends,
-    the signal does what it would have done without the block. A second signal acts at
-    once. Signals that are ignored stay ignored. Outside of the main thread, where
-    Python handles no signals, none is held.
+    A signal sets `received`, for the block to end itself soon, and a line on the
+    standard error says so. When the block ends, the signal does what it would have
+    done without the block. A second signal acts at once. Signals that are ignored stay
+    ignored. Outside of the main thread, where Python handles no signals, none is held.
 
     Attributes:
         received: the number of the signal that came, or None.
@@ -45,6 +47,10 @@ class HeldSignals:
     def _hold(self, number, frame):
         if self.received is None:
             self.received = number
+            name = signal.Signals(number).name
+            text = f"{name}: what is done is saved first. A second does not wait.\n"
+            with contextlib.suppress(OSError):  # Nobody may read it any more.
+                os.write(2, text.encode())
             return
         self.received = None
         self._restore()
