@@ -30,9 +30,8 @@ import peers
 from absl import app, flags
 from costs import left_out, ratios, seconds, spread, time_rows, warm_up
 from cpu_cases import CASES, COMPARISON, DTYPES, SETTINGS, SIZES, TASKS
-from rows import append, markdown, read
+from rows import markdown, origins, read, record
 
-PEERS = ("tf-models-official", "tf-keras", "torch", "transformers")
 COMPARED = ("ours", "fastest peer", "ratio", "goal", "paper")
 FIELDS = (*SETTINGS, "contender", "mode", "parameters", "seconds", "left_out")
 
@@ -78,7 +77,7 @@ def main(_):
             failures.append(name)
             print(f"{name} failed: {error}", flush=True)
             continue
-        append(path, FIELDS, [settings | row for row in rows])
+        record(path, FIELDS, [settings | row for row in rows])
         report(path)
         for _, cells in summary(rows, settings):
             print(name, *cells, sep=" | ", flush=True)
@@ -213,8 +212,7 @@ def report(path: str) -> None:
         "Ratios are of times in the same round: median (quartiles). A core is the "
         "attention without output projection, an attention has it, a block has norms "
         "and feed-forward too.\n",
-        machine.description() + f"- peers: {machine.installed(*PEERS)}\n"
-        f"- the tuned environment: `{environment.description()}`\n",
+        f"The tuned environment: `{environment.description()}`\n",
     ]
     for title, comparisons in sizes.items():
         table = []
@@ -223,7 +221,7 @@ def report(path: str) -> None:
         lines += [f"## {title}\n", *markdown((*COMPARISON, *COMPARED), table)]
         for settings, rows in comparisons:
             lines.append(f"\n### {', '.join(settings[key] for key in COMPARISON)}\n")
-            lines += details(rows)
+            lines += [*details(rows), "", origins(rows)]
         lines.append("")
     with open(path.replace(".csv", ".md"), "w", encoding="utf-8") as file:
         file.write("\n".join(lines))

@@ -23,11 +23,10 @@ import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-import machine
 import numpy as np
 import sentencepiece
 from absl import app, flags
-from rows import append, markdown, read, write_tables
+from rows import markdown, read, record, write_tables
 
 import tfeff
 from tfeff.utils.parallel import end_with_parent
@@ -93,7 +92,7 @@ def main(_):
                     tokenizer.proto, documents, processes
                 ),
             }
-            append(path, FIELDS, compare(runs, settings | {"what": "caching"}))
+            record(path, FIELDS, compare(runs, settings | {"what": "caching"}))
             report(path)
         if "reading" in missing:
             cache = tfeff.data.build_cache(
@@ -107,7 +106,7 @@ def main(_):
                 "Cache.batches": lambda: read_batches(cache, FLAGS.batch_size),
                 "records alone": lambda: read_records(cache, FLAGS.batch_size),
             }
-            append(path, FIELDS, compare(runs, settings | {"what": "reading"}))
+            record(path, FIELDS, compare(runs, settings | {"what": "reading"}))
             report(path)
 
 
@@ -240,7 +239,6 @@ def report(path: str) -> None:
         "Ours over the other: rates, median of the rounds (quartiles), and processor "
         f"time per token. Goal for caching: {GOAL} of SentencePiece's rate or more, "
         "whichever way SentencePiece is faster.\n",
-        machine.description(),
     ]
     write_tables(path, SETTINGS[::-1], lines, table)
 

@@ -32,7 +32,7 @@ import numpy as np
 import peers
 from absl import app, flags
 from costs import left_out, ratios, seconds, spread, time_rows, warm_up
-from rows import append, markdown, read, write_tables
+from rows import markdown, read, record, write_tables
 
 # Our encoders, and those that they are compared with.
 CASES = {
@@ -49,7 +49,6 @@ GOAL = 1.0
 COMPARISON = ("case", "layers", "length", "batch_size")
 SIZES = ("width", "vocabulary", "rounds", "environment")
 SETTINGS = (*COMPARISON, *SIZES, "machine")
-PACKAGES = ("onnxruntime", "onnx", "tf2onnx", "torch", "transformers")
 FIELDS = (*SETTINGS, "contender", "mode", "seconds", "left_out")
 
 FLAGS = flags.FLAGS
@@ -85,7 +84,7 @@ def main(_):
             if any(settings.items() <= row.items() for row in read(path)):
                 continue
             rows = compare(settings, folder)
-            append(path, FIELDS, [settings | row for row in rows])
+            record(path, FIELDS, [settings | row for row in rows])
             report(path)
             print(*comparison.values(), *summary(rows), sep="\n", flush=True)
 
@@ -218,9 +217,7 @@ def report(path: str) -> None:
         "table. Hugging Face's are exported by `torch.onnx.export`, by tracing (the "
         f"usual way, “{USUAL}”) and by `dynamo`. Ratios are of times in the same "
         "round: median (quartiles).\n",
-        machine.description()
-        + f"- runtimes and peers: {machine.installed(*PACKAGES)}\n"
-        f"- the tuned environment: `{environment.description()}`\n",
+        f"The tuned environment: `{environment.description()}`\n",
     ]
     write_tables(path, SETTINGS, head, table)
 

@@ -27,7 +27,6 @@ What fusion gives, by length:
     done
 """
 
-import importlib.metadata
 import math
 import os
 import tempfile
@@ -37,13 +36,12 @@ os.environ["KERAS_BACKEND"] = "jax"
 
 import jax
 import keras
-import machine
 import numpy as np
 from absl import app, flags
 from gpu_device import find_gpu
 from gpu_models import VARIANTS, make_batch, make_model
 from gpu_peers import PEERS
-from rows import append, markdown, read, write_tables
+from rows import markdown, read, record, write_tables
 from steps import VOCABULARY, in_own_process
 
 REFERENCE = "bert"
@@ -107,7 +105,7 @@ def run():
             failures.append(variant)
             print(f"{variant} failed: {error}", flush=True)
             continue
-        append(path, FIELDS, [{**case, **costs}])
+        record(path, FIELDS, [{**case, **costs}])
         print(variant, costs, flush=True)
         report(path)
     if failures:
@@ -254,9 +252,6 @@ def matrix_flops(jaxpr) -> int:
 
 def report(path: str) -> None:
     """Writes the Markdown tables, one for each of the settings in the CSV file."""
-    packages = ("jax", "jaxlib", "keras", "numpy")
-    versions = (f"{name} {importlib.metadata.version(name)}" for name in packages)
-    command = machine.command()
     lines = [
         "# A pretraining step and inference on a GPU\n",
         f"Masked language model with {VOCABULARY} tokens, 15 % masked, AdamW, mixed "
@@ -264,7 +259,6 @@ def report(path: str) -> None:
         "medians of the rounds (quartiles); BERT's own row shows their error. The "
         "share is that of the rate of one large bfloat16 matrix product, measured in "
         "the same rounds; peers are credited with BERT's operations.\n",
-        f"- versions: {', '.join(versions)}\n- command: `{command}`\n",
     ]
     write_tables(path, SETTINGS, lines, table)
 

@@ -65,7 +65,6 @@ flags.DEFINE_boolean("report", False, "Write the page of the rows; train nothing
 flags.DEFINE_boolean("allow_cpu", False, "Run without a GPU too, as the tests do.")
 flags.DEFINE_string("runs", "runs/gpu_campaign", "Folder of saved weights.")
 flags.DEFINE_string("results", "benchmarks/results", "Where the results go.")
-flags.DEFINE_string("commit", None, "The commit of the code, where git is not there.")
 flags.register_validator(
     "variants",
     lambda names: set(names) <= set(VARIANTS),
@@ -268,7 +267,7 @@ def train(case: dict[str, str], end: float) -> tuple[dict, list[dict]] | None:
         # The first compiles.
         "tokens_a_second": round(every * size * length / float(np.median(seconds))),
         "command": machine.command(),
-        "commit": FLAGS.commit or machine.commit(),
+        "commit": machine.commit(),
         "versions": machine.versions("jax", "keras", "numpy"),
     }
     return row, [{**case, **point} for point in curve]

@@ -23,7 +23,7 @@ import numpy as np
 from absl import app, flags
 from gpu_device import find_gpu
 from gpu_models import VARIANTS, make_batch, make_encoder
-from rows import append, markdown, read, write_tables
+from rows import markdown, read, record, write_tables
 from steps import VOCABULARY, in_own_process
 
 HEAD_DIM = 64
@@ -86,7 +86,7 @@ def main(_):
                 continue
             sizes = (FLAGS.layers, FLAGS.hidden_dim, batch_size, FLAGS.length)
             seconds, peak = in_own_process(measure, variant, *sizes, FLAGS.runs)
-            append(path, FIELDS, [{**case, "seconds": seconds, "peak": peak}])
+            record(path, FIELDS, [{**case, "seconds": seconds, "peak": peak}])
             print(variant, batch_size, seconds, flush=True)
             report(path)
 

@@ -29,7 +29,7 @@ import runs
 import runtimes
 from absl import app, flags
 from costs import left_out, ratios, seconds, spread, time_rows, warm_up
-from rows import append, markdown, read, write_tables
+from rows import markdown, read, record, write_tables
 
 SIZES = {
     "num_layers": 4,
@@ -77,7 +77,7 @@ def main(_):
         if any(settings.items() <= row.items() for row in read(path)):
             continue
         rows = measure(preset, train(preset))
-        append(path, FIELDS, [settings | row for row in rows])
+        record(path, FIELDS, [settings | row for row in rows])
         report(path)
         print("\n".join(table(rows)), flush=True)
 
@@ -310,7 +310,7 @@ def report(path: str) -> None:
         "Accuracy is that of the development set; same answers are those of the file "
         "that was quantized. Times are of one sentence, padded to the length; ratios "
         "of times in the same round: median (quartiles).\n",
-        machine.description() + f"- the environment: `{environment.description()}`\n",
+        f"The environment: `{environment.description()}`\n",
     ]
     write_tables(path, SETTINGS, head, table)
 

@@ -40,7 +40,7 @@ from long_report import (
     WHOLE,
     report,
 )
-from rows import append, read
+from rows import read, record
 
 # For each name in the tables: the size of a block of queries, and whether near and far
 # keys are parted, where an attention has a reach.
@@ -135,7 +135,7 @@ def add_memory(path: str, case: dict[str, str]) -> None:
         start = time.perf_counter()
         _, temporary = compiled(row)
         seconds = time.perf_counter() - start
-        append(path, MEMORY_FIELDS, [row | {"temporary": temporary}])
+        record(path, MEMORY_FIELDS, [row | {"temporary": temporary}])
         name = " ".join(list(row.values())[2:])
         print(f"{name}: {temporary / 1e6:.1f} MB, {seconds:.0f} s", flush=True)
 
@@ -162,7 +162,7 @@ def add_times(path: str, case: dict[str, str]) -> None:
     for row, _, _ in programs:
         median = f"{1e3 * statistics.median(seconds(row)):.1f} ms"
         print(*(row[name] for name in TIME_FIELDS[2:7]), median, flush=True)
-    append(path, TIME_FIELDS, rows)
+    record(path, TIME_FIELDS, rows)
 
 
 def runnable(row: dict[str, str]):

@@ -2,9 +2,8 @@
 
 import statistics
 
-import machine
 from costs import exponent, ratios, seconds, spread
-from rows import markdown, read
+from rows import markdown, origins, read
 
 TASKS = ("train", "inference")
 SETTINGS = ("machine", "width")
@@ -29,7 +28,6 @@ def report(path: str) -> None:
         "blocks: of so many queries at a time. Near and far: in blocks of 256, what "
         "depends on relative positions formed for near keys alone, where an attention "
         "has a reach and at most half of the keys are near. – was not measured.\n",
-        machine.description(),
     ]
     groups = {}
     for kind, file in (("memory", path), ("time", path.replace(".csv", "_times.csv"))):
@@ -43,6 +41,8 @@ def report(path: str) -> None:
             for kind, tables in (("memory", memory_tables), ("time", time_table)):
                 rows = [row for row in group[kind] if row["task"] == task]
                 lines += tables(rows, task) if rows else []
+        for kind, rows in group.items():
+            lines += [f"Rows of {kind}. {origins(rows)}\n"] if rows else []
     with open(path.replace(".csv", ".md"), "w", encoding="utf-8") as file:
         file.write("\n".join(lines))
 

@@ -16,7 +16,7 @@ import time
 import environment
 import machine
 from absl import app, flags
-from rows import append, markdown, read, write_tables
+from rows import markdown, read, record, write_tables
 from steps import in_own_process
 
 FLAGS = flags.FLAGS
@@ -57,7 +57,7 @@ def main(_):
             "seconds": f"{seconds:.0f}",
             "machine": machine.processor(),
         }
-        append(path, FIELDS, [row])
+        record(path, FIELDS, [row])
         print(row, flush=True)
         write_tables(path, SETTINGS, head(), table)
 
@@ -93,7 +93,6 @@ def head():
     """The lines before the tables."""
     return [
         "# One training step on one long sequence\n",
-        machine.description(),
         f"Environment: `{environment.description()}`. Memory is the process's, with "
         "weights and moments; time is that of the first step, tracing included.\n",
     ]

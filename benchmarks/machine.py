@@ -1,5 +1,6 @@
 """The machine, versions and command of a result."""
 
+import contextlib
 import functools
 import importlib.metadata
 import os
@@ -9,37 +10,49 @@ import shlex
 import subprocess
 import sys
 
+# Those whose version decides what is measured, where they are installed.
+MEASURED = ("tensorflow", "keras", "keras-hub", "numpy", "tf-models-official")
+MEASURED += ("tf-keras", "jax", "libtpu", "torch", "transformers", "onnxruntime")
+MEASURED += ("onnx", "tf2onnx", "ai-edge-litert")
+
+
+def origin() -> dict[str, str]:
+    """The machine, versions, command and commit of what is measured now."""
+    return {
+        "machine": processor(),
+        "versions": versions(*MEASURED),
+        "command": command(),
+        "commit": commit(),
+    }
+
 
 def description() -> str:
-    """Markdown lines with the processor, cores, memory, versions and command."""
+    """Markdown lines with the machine, versions, command and commit."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    found = origin()
     return (
-        f"- machine: {processor()}, {memory:.0f} GiB\n"
-        f"- versions: {versions('tensorflow', 'keras', 'keras-hub', 'numpy')}\n"
-        f"- command: `{command()}`\n"
+        f"- machine: {found['machine']}, {memory:.0f} GiB\n"
+        f"- versions: {found['versions']}\n"
+        f"- command: `{found['command']}`\n"
+        f"- commit: {found['commit']}\n"
     )
 
 
 def versions(*packages: str) -> str:
-    """Python's version, and those of packages."""
-    found = (f"{name} {importlib.metadata.version(name)}" for name in packages)
-    return ", ".join((f"Python {platform.python_version()}", *found))
-
-
-def installed(*packages: str) -> str:
-    """The versions of packages, of which some may be missing."""
-    found = []
+    """Python's version, and those of the packages that are installed."""
+    found = [f"Python {platform.python_version()}"]
     for name in packages:
-        try:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             found.append(f"{name} {importlib.metadata.version(name)}")
-        except importlib.metadata.PackageNotFoundError:
-            found.append(f"{name} missing")
     return ", ".join(found)
 
 
 @functools.cache
 def commit() -> str:
-    """The commit of the code, with a mark where files but results differ from it."""
+    """The commit of the code, with a mark where files but results differ from it.
+
+    Where there is no git, the environment variable `TFEFF_COMMIT` names it.
+    """
 
     def git(*words: str) -> subprocess.CompletedProcess:
         words = ("git", "-C", os.path.dirname(__file__), *words)
@@ -47,7 +60,7 @@ def commit() -> str:
 
     found = git("rev-parse", "--short=12", "HEAD").stdout.strip()
     if not found:
-        return "unknown"
+        return os.environ.get("TFEFF_COMMIT", "unknown")
     places = (":/", ":(top,exclude)benchmarks/results")
     is_changed = git("diff", "--quiet", "HEAD", "--", *places).returncode
     return f"{found}-dirty" if is_changed else found

@@ -40,7 +40,7 @@ from memory_report import (
     positions_of,
     report,
 )
-from rows import append, read
+from rows import read, record
 from steps import compile_jax, in_own_process, make_batch, make_model
 from tpu_costs import without_tpu
 
@@ -82,7 +82,7 @@ def main(_):
                 failures.append(" ".join(case.values()))
                 print(f"{failures[-1]} failed: {error}", flush=True)
                 continue
-            append(path, FIELDS, [row])
+            record(path, FIELDS, [row])
             print(", ".join(f"{name} {row[name]}" for name in row), flush=True)
         if preset in SPLIT:
             count_parts(path, preset, lengths + [length for _, length in sizes])
@@ -227,7 +227,7 @@ def count_parts(path: str, preset: str, lengths: list[int]) -> None:
                 "gradients": size_of(model.trainable_weights),
                 "optimizer": size_of(model.optimizer.variables),
             }
-            append(path, PARTS_FIELDS, [{**case, **sizes}])
+            record(path, PARTS_FIELDS, [{**case, **sizes}])
 
 
 def size_of(variables) -> int:
@@ -258,7 +258,7 @@ def run_processes(path: str, preset: str, size: tuple[int, int]) -> list[str]:
             failures.append(f"{preset} on {backend}")
             print(f"{failures[-1]} failed: {error}", flush=True)
             continue
-        append(path, PROCESS_FIELDS, [{**case, "peak": peak}])
+        record(path, PROCESS_FIELDS, [{**case, "peak": peak}])
         print(f"{preset}: peak {peak} on {backend}", flush=True)
     return failures
 

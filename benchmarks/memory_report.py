@@ -2,8 +2,7 @@
 
 import statistics
 
-import machine
-from rows import markdown, read
+from rows import markdown, origins, read
 
 SETTINGS = ("target", "preset", "layers", "batch_size", "length")
 FIELDS = (*SETTINGS, "temporary", "held")
@@ -100,12 +99,12 @@ def report(path: str) -> None:
         "temporary memory as its compiler reports it. Held: what the forward pass "
         f"keeps for the gradients. {DEPTH} layers and a layer's share are taken from "
         "two smaller depths.\n",
-        machine.description(),
     ]
     targets = list(dict.fromkeys(row["target"] for row in rows))
     for target in targets:
         lines += [f"## {target}\n", *size_table(rows, target), ""]
         lines += [*goal_table(rows, target), ""]
+        lines += [origins([row for row in rows if row["target"] == target]), ""]
         table = parts_table(rows, parts_rows, target)
         if table:
             lines += [f"### Model, optimizer and activations of {DEPTH} layers\n"]
@@ -120,6 +119,7 @@ def report(path: str) -> None:
                 ]
     if process_rows:
         lines += ["## Processes\n", *process_table(rows, process_rows), ""]
+        lines += [origins(process_rows), ""]
     if plot(rows, targets, path.replace(".csv", ".png")):
         lines.append("![memory against length](memory.png)\n")
     with open(path.replace(".csv", ".md"), "w", encoding="utf-8") as file:

@@ -18,7 +18,6 @@ from pathlib import Path
 
 os.environ["OMP_NUM_THREADS"] = "1"
 
-import machine
 import numpy as np
 import rows
 import sentencepiece
@@ -43,10 +42,7 @@ flags.DEFINE_integer("layers", 4, "Layers of the encoder.", lower_bound=1)
 HEADS = 8
 MASKED = 0.15
 NOTHING = -100  # A label that is not predicted.
-FIELDS = (
-    *("tokens", "loss", "val_loss", "rate", "seed", "seconds"),
-    *("machine", "versions", "command"),
-)
+FIELDS = ("tokens", "loss", "val_loss", "rate", "seed", "seconds")
 
 
 def sequences(path: Path, pieces: sentencepiece.SentencePieceProcessor) -> np.ndarray:
@@ -175,11 +171,9 @@ def validate(model: transformers.BertForMaskedLM, judged) -> float:
 def main(_):
     """Writes the curve as it comes."""
     torch.set_num_threads(1)
-    versions = f"torch {torch.__version__}, transformers {transformers.__version__}"
-    common = {"rate": FLAGS.rate, "seed": FLAGS.seed, "versions": versions}
-    common |= {"machine": machine.processor(), "command": machine.command()}
+    common = {"rate": FLAGS.rate, "seed": FLAGS.seed}
     for point in curve():
-        rows.append(FLAGS.out, FIELDS, [common | point])
+        rows.record(FLAGS.out, FIELDS, [common | point])
         print(f"{point['tokens']:,} tokens: {point['val_loss']} nats", flush=True)
 
 

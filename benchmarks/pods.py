@@ -17,12 +17,10 @@ there are not made again: delete those that the code has overtaken.
 
 import math
 import os
-from importlib.metadata import version
 
 import collectives
-import machine
 from absl import app, flags
-from rows import append, markdown, read, write_tables
+from rows import markdown, read, record, write_tables
 from steps import VOCABULARY, compile_jax, in_own_process, make_batch, make_model
 from tpu_costs import corrected, scheduled_cycles, without_tpu
 
@@ -57,7 +55,7 @@ def main(_):
             if any(case.items() <= row.items() for row in read(path)):
                 continue
             row = {**case, **in_own_process(measure, case)}
-            append(path, FIELDS, [row])
+            record(path, FIELDS, [row])
             print(", ".join(f"{name} {row[name]}" for name in row), flush=True)
     write_tables(path, SETTINGS, head(), table)
 
@@ -122,8 +120,6 @@ def head() -> list[str]:
         "bfloat16, Keras' JAX step, the batch divided among all cores. Nothing ran on "
         "a TPU. The time of collective operations is an assumption: their bytes over "
         "the published bandwidth of two links a chip, without overlap or latency.\n",
-        machine.description() + f"- compiler: libtpu {version('libtpu')}, through "
-        f"jax {version('jax')}\n",
     ]
 
 

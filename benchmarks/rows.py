@@ -4,6 +4,8 @@ import csv
 import os
 import statistics
 
+import machine
+
 
 def read(path: str) -> list[dict[str, str]]:
     """The rows of the CSV file; none if there is no such file."""
@@ -14,12 +16,45 @@ def read(path: str) -> list[dict[str, str]]:
 
 
 def append(path: str, fields, rows) -> None:
-    """Adds rows to the CSV file, under a header of `fields` if it is new."""
-    with open(path, "a", encoding="utf-8", newline="") as file:
+    """Adds rows to the CSV file, under a header of `fields` if it is new.
+
+    Raises:
+        ValueError: if the file has other columns.
+    """
+    with open(path, "a+", encoding="utf-8", newline="") as file:
+        file.seek(0)
+        header = next(csv.reader(file), None)
+        if header not in (None, [*fields]):
+            raise ValueError(f"{path} must have the columns {fields}. It has {header}")
+        file.seek(0, os.SEEK_END)
         writer = csv.DictWriter(file, fields)
-        if not file.tell():
+        if header is None:
             writer.writeheader()
         writer.writerows(rows)
+
+
+def record(path: str, fields, rows) -> None:
+    """Adds what was measured to the CSV file, each row with what it comes from.
+
+    Args:
+        path: the CSV file.
+        fields: its columns; those of `machine.origin()` follow, but for what is one of
+            these, too.
+        rows: their values; a value of their own counts before the origin's.
+    """
+    origin = machine.origin()
+    fields = (*fields, *(name for name in origin if name not in fields))
+    append(path, fields, [origin | row for row in rows])
+
+
+def origins(rows) -> str:
+    """A line with the machines, versions and commits of rows, for a page."""
+    found = []
+    for title in ("machine", "versions", "commit"):
+        values = dict.fromkeys(row[title] for row in rows if row.get(title))
+        if values:
+            found.append(f"{title.capitalize()}: {'; '.join(values)}.")
+    return " ".join(found)
 
 
 def markdown(head, rows) -> list[str]:
@@ -50,7 +85,7 @@ def write_tables(path: str, settings, head: list[str], table) -> None:
         groups.setdefault(title, []).append(row)
     lines = list(head)
     for title, group in groups.items():
-        lines += [f"## {title}\n", *table(group), ""]
+        lines += [f"## {title}\n", *table(group), "", origins(group), ""]
     with open(path.replace(".csv", ".md"), "w", encoding="utf-8") as file:
         file.write("\n".join(lines))
 

@@ -21,7 +21,7 @@ import machine
 import numpy as np
 import scale_model as model
 from absl import app, flags
-from rows import append, markdown, read
+from rows import markdown, read, record
 from steps import in_own_process
 
 FLAGS = flags.FLAGS
@@ -41,7 +41,7 @@ def main(_):
         for measure in (checkpoint, beside_the_shards, hashing, input_in_parts):
             if not any(row["what"].startswith(measure.__name__) for row in read(path)):
                 found = in_own_process(measure)
-                append(
+                record(
                     path,
                     FIELDS,
                     [

@@ -18,11 +18,10 @@ import functools
 import os
 import statistics
 
-import machine
 from absl import app, flags
 from attentions import BLOCK, RELATIVE, TITLES, attentions, step
 from costs import exponent, interleave
-from rows import append, markdown, read
+from rows import markdown, origins, read, record
 
 REFERENCE = "self"
 LINEAR = ("blockwise", "lightweight_conv", "dynamic_conv", "span_dynamic_conv")
@@ -96,7 +95,7 @@ def main(_):
             if not any(case.items() <= row.items() for row in done)
         ]
         if missing:
-            append(path, FIELDS, measure(missing, length))
+            record(path, FIELDS, measure(missing, length))
         report(path)
 
 
@@ -194,7 +193,6 @@ def report(path: str) -> None:
         "machine was to give. The exponent is that of the last two octaves. "
         f"`blockwise` has blocks of {BLOCK}, as many as the length needs; "
         "`blockwise_n2` and `_n3` have 2 and 3 blocks.\n",
-        machine.description(),
     ]
     for (hidden_dim, num_heads), rows in groups.items():
         lines.append(f"## Width {hidden_dim}, {num_heads} heads\n")
@@ -202,7 +200,7 @@ def report(path: str) -> None:
             lines += [f"### {title}\n", *table(rows, cost), ""]
         name = f"scaling_{hidden_dim}_{num_heads}.png"
         plot(rows, os.path.join(os.path.dirname(path), name))
-        lines.append(f"![cost against length]({name})\n")
+        lines += [f"![cost against length]({name})\n", origins(rows), ""]
     with open(path.replace(".csv", ".md"), "w", encoding="utf-8") as file:
         file.write("\n".join(lines))
 

@@ -32,7 +32,7 @@ from pathlib import Path
 import environment
 import runs
 from absl import app, flags
-from rows import append, read
+from rows import append, read, record
 from steps import in_own_process
 from sweep_report import CURVES, FIELDS, report
 from sweep_table import SPANS, SWEEPS
@@ -276,7 +276,7 @@ def run(job: Job, task: str, train, validation, path: str) -> None:
     else:
         folder, command = finetuning(job, task, folder)
         runs.run(folder, command)
-    append(
+    record(
         path,
         FIELDS,
         [

@@ -14,11 +14,9 @@ there are not made again: delete those that the code has overtaken.
 """
 
 import os
-from importlib.metadata import version
 
-import machine
 from absl import app, flags
-from rows import append, markdown, read, write_tables
+from rows import markdown, read, record, write_tables
 from steps import VOCABULARY, compile_jax, in_own_process, make_batch, make_model
 from tpu_costs import corrected, scheduled_cycles, without_tpu
 
@@ -77,7 +75,7 @@ def main(_):
             failures.append(preset)
             print(f"{preset} failed: {error}", flush=True)
             continue
-        append(path, FIELDS, [row])
+        record(path, FIELDS, [row])
         print(", ".join(f"{name} {row[name]}" for name in row), flush=True)
         report(path)
     if failures:
@@ -165,8 +163,6 @@ def report(path: str) -> None:
         f"Masked language model with {VOCABULARY} tokens, 15 % masked, AdamW, mixed "
         "bfloat16. Nothing ran on a TPU. The cycles, unlike the time, count copies "
         "between layouts.\n",
-        machine.description() + f"- compiler: libtpu {version('libtpu')}, through "
-        f"jax {version('jax')}\n",
     ]
     write_tables(path, SETTINGS, lines, table)
 
