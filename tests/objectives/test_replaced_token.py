@@ -325,6 +325,41 @@ def test_parts_of_positions_are_an_even_number(heads, ratio, parts):
     assert generator_for(make(num_heads=3, attention=steps), 1).num_heads == 3
 
 
+@pytest.mark.parametrize(
+    ("preset", "heads", "shifts"),
+    [
+        ("convbert_base", 2, None),
+        ("blockbert_n2_base", 3, [2, 1]),
+        ("blockbert_n3_base", 3, [1, 1, 1]),
+    ],
+)
+def test_a_generator_has_heads_that_its_attention_can_have(preset, heads, shifts):
+    encoder = make_encoder(preset, hidden_dim=48, num_heads=12)
+    generator = generator_for(encoder)
+    assert generator.num_heads == heads
+    if shifts:
+        assert generator.blocks[0].attention.head_blocks == shifts
+        assert generator_for(encoder, 1).blocks[0].attention.head_blocks == (
+            encoder.blocks[0].attention.head_blocks
+        )
+    model = ReplacedTokenDetection(generator, encoder)
+    outputs = model(next(iter(batches("replaced_token", 1)))[0])
+    assert np.isfinite(outputs["replaced"]).all()
+
+
+def test_heads_that_are_fewer_than_shifts_are_named():
+    sizes = {"hidden_dim": 48, "intermediate_dim": 48, "num_heads": 12}
+    encoder = make_encoder("blockbert_n3_base", **sizes)
+    with pytest.raises(
+        ValueError, match=r"`ratio` .*ratio=0\.0833.*generator: `head_b"
+    ):
+        generator_for(encoder, 1 / 12)
+    swapped = {"name": "blockwise", "head_blocks": [(1, 0), (0, 1)]}
+    encoder = make_encoder(num_heads=2, attention=swapped)
+    with pytest.raises(ValueError, match="generator: `head_blocks` must have one"):
+        generator_for(encoder, 1 / 2)
+
+
 def test_names_bad_arguments():
     encoder = make_encoder()
     for ratio in (0, 1.5):

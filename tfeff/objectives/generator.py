@@ -5,6 +5,7 @@ from tfeff.encoders import Encoder
 from tfeff.encoders.building import check_overrides
 from tfeff.encoders.encoder import check_encoder
 from tfeff.encoders.layer_states import FROZEN, QUANTIZED
+from tfeff.layers.mixed_attention import MixedAttention
 from tfeff.layers.partitioned import Partitioned
 from tfeff.utils.checks import is_number
 
@@ -14,8 +15,10 @@ def generator_for(encoder: Encoder, ratio: float = 1 / 4, **overrides: Any) -> E
 
     It has as many layers; hidden states and feed-forward networks are `ratio` times
     as wide. The number of heads is `ratio` times theirs, rounded down, at least one, so
-    that heads keep their size where that is a whole number; none is switched off. Parts
-    on both sides of a position are an even number, at least two. Its token, position
+    that heads keep their size where that is a whole number; none is switched off. Mixed
+    attention's are a multiple of its `head_ratio`, or one; parts on both sides of a
+    position an even number, at least two; blockwise attention's are divided among its
+    shifts as there, at least one for each. Its token, position
     and segment tables and the norm after them **are** those of `encoder`, trained and
     saved once, and frozen or quantized if they are so there; all else is new and
     trainable. A projection maps their width to its own.
@@ -34,7 +37,8 @@ def generator_for(encoder: Encoder, ratio: float = 1 / 4, **overrides: Any) -> E
         TypeError: if `encoder` is not a `tfeff.encoders.Encoder`.
         ValueError: if `ratio` is out of range or a width is not an integer, an
             override is no argument of `Encoder`, or there is no such encoder, for
-            example a partition into an odd number of parts.
+            example a partition into an odd number of parts, or blockwise attention with
+            fewer heads than shifts.
 
     Example:
 
@@ -70,26 +74,53 @@ def generator_for(encoder: Encoder, ratio: float = 1 / 4, **overrides: Any) -> E
             )
         config[name] = int(width)
     heads = max(1, int(share * config["num_heads"]))
-    if any(_has_even_parts(block.attention) for block in encoder.blocks):
-        heads = max(2, heads - heads % 2)
-    config["num_heads"] = heads
+    config["num_heads"] = min(_possible(heads, b.attention) for b in encoder.blocks)
     config["embedding_dim"] = encoder.embedding_dim
-    config["attention"] = _with_all_heads(config["attention"])
-    return type(encoder).from_config({**config, **overrides, "tables_of": encoder})
+    config |= overrides
+    if "attention" not in overrides:
+        config["attention"] = _with_heads(config["attention"], config["num_heads"])
+    try:
+        return type(encoder).from_config(config | {"tables_of": encoder})
+    except ValueError as error:
+        raise ValueError(
+            "`ratio` and the overrides, such as `num_heads`, must give an encoder. "
+            f"Received: ratio={ratio}, overrides={overrides!r:.200}. Of the "
+            f"generator: {error}"
+        ) from error
 
 
-def _has_even_parts(attention):
-    """Whether half of an attention's parts lie on each side of a position."""
-    if not isinstance(attention, Partitioned):
-        return False
-    layer = attention.partition_layer
-    return layer.boundaries is None and layer.partition is None
+def _possible(heads, attention):
+    """The most heads, up to so many, that an attention of this kind can have."""
+    if isinstance(attention, MixedAttention):
+        return max(1, heads - heads % attention.head_ratio)
+    if isinstance(attention, Partitioned):
+        layer = attention.partition_layer
+        if layer.boundaries is None and layer.partition is None:
+            return max(2, heads - heads % 2)  # Half of them on each side.
+    return heads
 
 
-def _with_all_heads(attention):
-    """Specifications of attentions without `disabled_heads`: there are fewer heads."""
+def _with_heads(attention, heads):
+    """Specifications of attentions as those of fewer heads, none of them disabled."""
     if isinstance(attention, (list, tuple)):
-        return [_with_all_heads(spec) for spec in attention]
+        return [_with_heads(spec, heads) for spec in attention]
     if not isinstance(attention, dict):
         return attention
-    return {k: v for k, v in attention.items() if k != "disabled_heads"}
+    spec = {k: v for k, v in attention.items() if k != "disabled_heads"}
+    if "head_blocks" in spec:
+        spec["head_blocks"] = _fewer_blocks(spec["head_blocks"], heads)
+    return spec
+
+
+def _fewer_blocks(head_blocks, heads):
+    """The numbers of heads of the shifts in proportion, at least one where any has."""
+    if isinstance(head_blocks, str):
+        head_blocks = head_blocks.split(":")
+    elif isinstance(head_blocks[0], (list, tuple)):
+        return head_blocks  # A permutation for each head.
+    counts = [int(count) for count in head_blocks]
+    fewer = [min(count, 1) for count in counts]
+    for _ in range(heads - sum(fewer)):
+        missing = [c * heads / sum(counts) - f for c, f in zip(counts, fewer)]
+        fewer[missing.index(max(missing))] += 1
+    return fewer
