@@ -8,8 +8,10 @@ import pytest
 
 import tfeff
 from tests.checks import check_two_replicas
+from tests.checks.replicas import two_replicas
 from tests.reference import optimizers as literal
 from tests.subjects.small_runs import X, Y
+from tfeff.tasks.regressor import GlobalMeanSquaredError
 from tfeff.training import AdamW, DistributedModel, LinearWarmupDecay, adamw
 
 
@@ -371,3 +373,53 @@ def test_a_file_that_cannot_be_trained_on_still_predicts(tmp_path):
     loaded.evaluate(inputs, np.array([0, 1]), verbose=0)
     with pytest.raises(ValueError, match="`beta_2`"):
         loaded.fit(inputs, np.array([0, 1]), verbose=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", ["float8_from_float32", "float8_from_mixed_float16"])
+def test_two_replicas_have_one_device_s_scales_of_float8(policy):
+    """Keras gives their new values in place of gradients, which are not summed."""
+    import tensorflow as tf
+
+    def make_model():
+        x = keras.Input((2,))
+        dense = keras.layers.Dense(8, activation="tanh", dtype=policy.split("from_")[1])
+        model = DistributedModel(x, keras.layers.Dense(1)(dense(x))[:, 0])
+        dense.quantize("float8")
+        model.compile(AdamW(0.01), GlobalMeanSquaredError())
+        return model
+
+    # The largest values are in one replica's rows.
+    x = np.linspace(0.1, 3.0, 40).reshape(-1, 2).astype("float32")
+    data = tf.data.Dataset.from_tensor_slices((x, x[:, 0])).batch(4)
+    # Sums of another order may be rounded to another number of eight bits.
+    one, _ = check_two_replicas(make_model, data, steps=5, tolerance=5e-4)
+    assert any(weight.overwrite_with_gradient for weight in one.weights)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "is_float8", "message"),
+    [
+        (
+            lambda: AdamW(0.1, use_ema=True, ema_overwrite_frequency=2),
+            False,
+            "`optimizer` must have no `ema_overwrite_frequency`.*=2",
+        ),
+        (
+            lambda: keras.optimizers.SGD(0.1),
+            True,
+            "`optimizer` must be a `tfeff.training.AdamW`.*float8.*SGD",
+        ),
+    ],
+)
+def test_what_several_replicas_cannot_do_is_named(optimizer, is_float8, message):
+    def compiled():
+        x = keras.Input((2,))
+        model = DistributedModel(x, keras.layers.Dense(4)(x))
+        if is_float8:
+            model.quantize("float8")
+        model.compile(optimizer(), "mse")
+
+    compiled()
+    with two_replicas().scope(), pytest.raises(ValueError, match=message):
+        compiled()

@@ -37,6 +37,10 @@ class OpenAdamW(keras.optimizers.AdamW):
         """The clipped gradients of a replica."""
         return super()._clip_gradients(gradients)
 
+    def overwriting(self, value):
+        """A new value that comes in place of a variable's gradient, of a replica."""
+        return value
+
     def sum_over_replicas(self, gradients_and_variables):
         """Pairs of the global batch's gradient and its variable, on TensorFlow."""
         return super()._all_reduce_sum_gradients(gradients_and_variables)
@@ -50,6 +54,13 @@ class OpenAdamW(keras.optimizers.AdamW):
 
     def _clip_gradients(self, grads):
         return self.clip(grads)
+
+    def _overwrite_variables_directly_with_gradients(self, grads, vars):
+        values = [
+            self.overwriting(g) if self._overwrite_variable_with_gradient(v) else g
+            for g, v in zip(grads, vars, strict=True)
+        ]
+        return super()._overwrite_variables_directly_with_gradients(values, vars)
 
     def _all_reduce_sum_gradients(self, grads_and_vars):
         return self.sum_over_replicas(grads_and_vars)

@@ -16,7 +16,8 @@ from tfeff.training.backends import check_steps_per_execution, train_in_parts
 from tfeff.training.fit_data import check_batches, check_ends, num_updates
 from tfeff.training.loss_scale import LossScaleOptimizer, unscaled
 from tfeff.training.losses import GlobalMean, target_weights
-from tfeff.training.replicas import looped
+from tfeff.training.optimizers import AdamW
+from tfeff.training.replicas import looped, num_replicas
 from tfeff.training.schedules import LinearWarmupDecay, ResumedSchedule
 from tfeff.utils.checks import check_integer, check_keywords, known_keywords
 from tfeff.utils.types import Config, Tensor
@@ -287,7 +288,9 @@ class DistributedModel(
 
         Raises:
             ValueError: if the optimizer has a `layer_decay` and the model no
-                `encoder`, or accumulates gradients itself; with `accumulation_steps`
+                `encoder`, or accumulates gradients itself; on several replicas, if it
+                has an `ema_overwrite_frequency`, or is not of tfeff where weights are
+                quantized to float8; with `accumulation_steps`
                 if a loss is no mean over the global batch, such as
                 `tfeff.objectives.GlobalMeanCrossentropy`; on PyTorch if
                 `steps_per_execution` is not 1.
@@ -321,6 +324,8 @@ class DistributedModel(
                 "Received: gradient_accumulation_steps="
                 f"{optimizer.gradient_accumulation_steps}"
             )
+        if num_replicas(self) > 1:
+            self._check_on_replicas(optimizer)
         if getattr(optimizer, "layer_decay", None) is None:
             return
         if getattr(self, "encoder", None) is None:
@@ -329,6 +334,23 @@ class DistributedModel(
                 f"encoder. Received: layer_decay={optimizer.layer_decay}"
             )
         optimizer.set_encoder(self.encoder)
+
+    def _check_on_replicas(self, optimizer):
+        """Raises where Keras' optimizer would fail, or let replicas drift apart."""
+        if optimizer.use_ema and optimizer.ema_overwrite_frequency:
+            raise ValueError(
+                "`optimizer` must have no `ema_overwrite_frequency` on several "
+                "replicas, where Keras cannot overwrite the weights. The averages of "
+                "`use_ema` alone become the weights at the end of `fit`. Received: "
+                f"ema_overwrite_frequency={optimizer.ema_overwrite_frequency}"
+            )
+        is_float8 = any(weight.overwrite_with_gradient for weight in self.weights)
+        if is_float8 and not isinstance(optimizer, AdamW):
+            raise ValueError(
+                "`optimizer` must be a `tfeff.training.AdamW` to train a model of "
+                "float8 on several replicas: others would give each replica scales of "
+                f"its own. Received: optimizer={optimizer!r}"
+            )
 
     def get_compile_config(self) -> Config:
         config = super().get_compile_config()

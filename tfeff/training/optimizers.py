@@ -10,6 +10,7 @@ from keras import ops
 
 from tfeff.compat.optimizers import OpenAdamW, trained_variables
 from tfeff.training.layerwise_decay import rate_factors
+from tfeff.training.replicas import largest_of_replicas
 from tfeff.training.schedules import LinearWarmupDecay
 from tfeff.utils.checks import check_bool, check_positive, check_rate, check_weight
 from tfeff.utils.types import Config, Tensor
@@ -274,6 +275,11 @@ class AdamW(OpenAdamW):
         if keras.backend.backend() == "tensorflow":
             return gradients
         return super().clip(gradients)
+
+    def overwriting(self, value: Tensor) -> Tensor:
+        # The scales of float8 come from old values, which all replicas share, and its
+        # histories hold the largest values, which are those of the global batch.
+        return largest_of_replicas(value)
 
     def sum_over_replicas(
         self, gradients_and_variables: list[tuple[Tensor, Any]]

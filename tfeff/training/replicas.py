@@ -9,6 +9,14 @@ def sum_over_replicas(value):
     return value if context is None else context.all_reduce("SUM", value)
 
 
+def largest_of_replicas(value):
+    """The largest values, number by number, that any replica has."""
+    context = _replica_context()
+    if context is None:
+        return value
+    return keras.ops.max(context.all_gather(value[None], axis=0), axis=0)
+
+
 def gather_from_replicas(value):
     """The rows of all replicas, one replica's below the other's.
 
