@@ -257,3 +257,23 @@ def test_a_mask_of_what_was_pooled_is_none_of_targets(accumulation_steps):
     labels = rows[..., 0] % 3
     history = model.fit(rows, labels, batch_size=2, verbose=0).history
     assert np.isfinite(history["loss"][0])
+
+
+def test_the_loss_of_replicas_with_other_numbers_of_rows_is_one_device_s():
+    def loss(scope, batch_size, method):
+        keras.utils.set_random_seed(0)
+        with scope:
+            x = keras.Input((1,))
+            model = DistributedModel(x, keras.layers.Dense(1)(x)[:, 0])
+            model.compile(keras.optimizers.SGD(0.0), GlobalMeanSquaredError())
+        rows = np.linspace(0, 3, 13)
+        # The sums of weights in each replica differ as well.
+        data = tf.data.Dataset.from_tensor_slices((rows[:, None], rows, 1 + rows))
+        found = getattr(model, method)(data.batch(batch_size), verbose=0)
+        return found.history["loss"][0] if method == "fit" else found
+
+    for batch_size in (3, 8, 12):
+        for method in ("fit", "evaluate"):
+            one = loss(contextlib.nullcontext(), batch_size, method)
+            two = loss(two_replicas().scope(), batch_size, method)
+            assert two == pytest.approx(one, rel=1e-5), (batch_size, method)

@@ -40,6 +40,12 @@ class TellsAllWeights:
             weight.value.grad = None
 
 
+def report_loss_by(model: keras.Model, metric: keras.metrics.Mean) -> None:
+    """Lets a compiled model report its loss by another mean than Keras' own."""
+    # As Keras does it, without tracking it among the metrics of the layers.
+    object.__setattr__(model, "_loss_tracker", metric)
+
+
 def transforms_calls(torch: ModuleType) -> bool:
     """Whether PyTorch transforms the present call, as by `torch.func.vmap`."""
     return torch._C._are_functorch_transforms_active()

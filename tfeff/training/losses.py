@@ -69,6 +69,20 @@ class GlobalMean(keras.losses.Loss):
         return {"name": self.name, "dtype": self.dtype}
 
 
+class MeanOfShares(keras.metrics.Mean):
+    """The mean of losses of which each replica reports its share times their number.
+
+    Keras weighs a replica's by its rows, which is right of means over these alone: a
+    share is that of the global batch, and weighs as much as any other replica's.
+    """
+
+    def update_state(self, values, sample_weight):
+        rows = ops.cast(sample_weight, self.dtype)
+        ones = ops.ones_like(rows)
+        weight = sum_over_replicas(rows) / sum_over_replicas(ones)
+        return super().update_state(values, weight)
+
+
 def cross_entropies(y_true: Tensor, y_pred: Tensor) -> Tensor:
     """The cross-entropy of each target, -log softmax(z)[y], of logits `[..., V]`."""
     losses = ops.sparse_categorical_crossentropy(y_true, y_pred, from_logits=True)

@@ -8,14 +8,19 @@ from typing import Any
 import keras
 
 from tfeff.compat.layers import is_seed_state
-from tfeff.compat.models import BuiltByOneReplica, PutsValuesBack, TellsAllWeights
+from tfeff.compat.models import (
+    BuiltByOneReplica,
+    PutsValuesBack,
+    TellsAllWeights,
+    report_loss_by,
+)
 from tfeff.compat.optimizers import rate_of
 from tfeff.encoders.layer_states import layer_states, make_with_states
 from tfeff.encoders.quantization import ChecksBeforeSaving
 from tfeff.training.backends import check_steps_per_execution, train_in_parts
 from tfeff.training.fit_data import check_batches, check_ends, num_updates
 from tfeff.training.loss_scale import LossScaleOptimizer, unscaled
-from tfeff.training.losses import GlobalMean, target_weights
+from tfeff.training.losses import GlobalMean, MeanOfShares, target_weights
 from tfeff.training.optimizers import AdamW
 from tfeff.training.replicas import looped, num_replicas
 from tfeff.training.schedules import LinearWarmupDecay, ResumedSchedule
@@ -326,6 +331,8 @@ class DistributedModel(
             )
         if num_replicas(self) > 1:
             self._check_on_replicas(optimizer)
+            if _is_global(loss):
+                report_loss_by(self, MeanOfShares(name="loss"))
         if getattr(optimizer, "layer_decay", None) is None:
             return
         if getattr(self, "encoder", None) is None:
