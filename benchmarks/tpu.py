@@ -24,8 +24,9 @@ REFERENCE = "bert_base"
 PRESETS = (
     "bert_base,keras_hub,shatter_base,bert_rab_base,bert_rpe_base,xlnet_base,"
     "xlnet_two_streams,shaw_base,"
-    "huang1_base,huang2_base,huang3_base,huang4_base,blockbert_n2_base,"
-    "blockbert_n3_base,sparsebert_base,convbert_base,albert_base,no_position_base,"
+    "huang_absolute_base,huang1_base,huang2_base,huang3_base,huang4_base,"
+    "blockbert_n2_base,blockbert_n3_base,sparsebert_base,convbert_small,"
+    "convbert_medium_small,convbert_base,albert_base,distilbert_base,no_position_base,"
     "part_mask_base,one_head_softmax_base,one_head_sigmoid_base,part_bias_base"
 )
 # Training time over BERT's: Shatter's table 1, on TPU v3 (its XLNet runs two

@@ -1,6 +1,9 @@
+import importlib.util
 import math
 
 import pytest
+
+from tests.benchmarks.scripts import run
 
 ROW = dict(
     backend="tensorflow",
@@ -98,3 +101,26 @@ def test_cycles_of_a_schedule(tpu):
     text = '{"estimated_cycles":"12"} {"x":"5"} {"estimated_cycles":"30"}'
     assert tpu["scheduled_cycles"](Program(text)) == 42
     assert math.isnan(tpu["scheduled_cycles"](Program(None)))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not (importlib.util.find_spec("jax") and importlib.util.find_spec("libtpu")),
+    reason="jax and libtpu are not installed (extra tpu)",
+)
+@pytest.mark.parametrize("backend", ["tensorflow", "jax"])
+def test_steps_are_compiled_for_a_tpu(tpu, backend, tmp_path):
+    presets = ["bert_tiny", "convbert_small", "shatter_tiny"]
+    result = run(
+        "tpu.py",
+        *("--layers=1", "--batch_size=2", "--length=128", f"--backend={backend}"),
+        f"--presets={','.join(presets)}",
+        f"--results={tmp_path}",
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    rows = tpu["read"](str(tmp_path / "tpu.csv"))
+    assert [row["preset"] for row in rows] == presets
+    for row in rows:
+        assert 0 < float(row["seconds"]) < float(row["cycles"]) / 1e8
+        assert int(row["flops"]) > 6 * 2 * 128 * 128**2
+    assert "bert_tiny" in (tmp_path / "tpu.md").read_text(encoding="utf-8")
