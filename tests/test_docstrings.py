@@ -5,6 +5,7 @@ import inspect
 import json
 import operator
 import re
+import sys
 import tempfile
 import textwrap
 from pathlib import Path
@@ -33,6 +34,12 @@ SCORES = {
         }
     ],
 }
+REGISTERING = (
+    tfeff.datasets.register,
+    tfeff.encoders.register_attention,
+    tfeff.layers.register_partition,
+    tfeff.objectives.register,
+)
 RETURN_NOTHING = {"check_equal_settings", "lost_workers_named"}
 NEED_NETWORK = {"convert", "hugging_face", "load", "load_replaced_token", "tfds"}
 # Their examples train or draw for long; their own tests do so, too.
@@ -63,6 +70,9 @@ def test_examples_run(package, name, tmp_path, monkeypatch):
         pytest.skip("reads from the network")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    for function in REGISTERING:  # What an example registers is gone after the test.
+        module = sys.modules[function.__module__]
+        monkeypatch.setattr(module, "_REGISTRY", dict(module._REGISTRY))
     text = inspect.getdoc(symbol) or ""
     if "runs/" in text:
         make_runs()
