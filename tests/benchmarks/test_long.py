@@ -112,7 +112,6 @@ def test_long_sequences_do_not_go_whole(load):
     ],
 )
 def test_bad_flags(flag, message, tmp_path):
-    pytest.importorskip("jax", reason="jax is not installed (extra tpu)")
     refuses("long.py", flag, message, tmp_path)
 
 

@@ -10,7 +10,6 @@ PASSAGE = "The five foxes jumped over the lazy dogs."
 
 @pytest.fixture(scope="module")
 def spans(load):
-    pytest.importorskip("official", reason="needs Model Garden's scripts")
     return load("squad_spans.py")
 
 

@@ -37,7 +37,7 @@ from tfeff.data.finetuning.span_features import token_span
 from tfeff.data.finetuning.windows import windows_of
 from tfeff.data.text.bert_tokenizer import BertTokenizer
 from tfeff.data.text.offset_tokenizer import OffsetTokenizer, encode_with_offsets
-from tfeff.datasets import read_squad
+from tfeff.datasets import read_squad, squad_v1_metrics
 
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("cased", "kerashub")]
 
@@ -458,9 +458,6 @@ def trained(request, data_dir, tmp_path_factory):
 
 
 def test_gold_spans_of_real_questions_come_back(trained, capsys):
-    pytest.importorskip("official", reason="needs Model Garden's scripts")
-    from tfeff.datasets import squad_v1_metrics
-
     tokenizer, questions = trained
     features = make_span_features(questions, tokenizer, 384, stride=128)
     positions = np.arange(384)
