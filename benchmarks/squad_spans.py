@@ -2,8 +2,8 @@
 
 Every answer of an answerable question becomes tokens of windows, these become a span
 of characters again, and its text is compared with the gold text by the official
-script's normalisation. Every miss is listed with its reason. Then the script scores the
-texts as predictions.
+normalisation. Every miss is listed with its reason. Then the texts are scored as
+predictions.
 
     python benchmarks/squad_spans.py
 """

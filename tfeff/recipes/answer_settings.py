@@ -10,8 +10,8 @@ from tfeff.recipes.settings import setting, settings
 class AnswerSettings(TuningSettings):
     """Fine-tunes a pretrained encoder to answer questions from passages.
 
-    Every few steps the model is scored on the development set by the official script,
-    and the weights with the best metric are kept. Long passages are read in windows; a
+    Every few steps the model is scored on the development set by the task's metrics,
+    and the weights with the best one are kept. Long passages are read in windows; a
     `sequence_length` beyond the pretrained one extends the encoder. As BlockBERT's
     authors did on TriviaQA, which chooses by one half of the development set and
     scores the other:

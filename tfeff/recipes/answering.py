@@ -302,8 +302,8 @@ def evaluate(model, dataset, dev, max_answer_tokens):
 def deliver(model, dataset, dev, max_answer_tokens):
     """The metrics and answers of a model as it is served, and the threshold there.
 
-    The official script of SQuAD 2.0 finds one threshold for F1 and one for exact
-    matches, but answers can be withheld by one only.
+    The metrics of SQuAD 2.0 have one threshold for F1 and one for exact matches, but
+    answers can be withheld by one only.
     """
     metrics, answers = evaluate(model, dataset, dev, max_answer_tokens)
     threshold = metrics.get("no_answer_threshold")
