@@ -95,7 +95,6 @@ COMBINATIONS = {
         layer_norm_epsilon=1e-6,
     ),
 }
-QUICK = ("Shatter with grouped feed-forward",)
 
 
 def examples(encoder, positions):
@@ -105,13 +104,7 @@ def examples(encoder, positions):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    [
-        x if x in QUICK else pytest.param(x, marks=pytest.mark.slow)
-        for x in COMBINATIONS
-    ],
-)
+@pytest.mark.parametrize("name", COMBINATIONS)
 def test_fit_save_load_export(name, tmp_path):
     sizes = TINY | {"vocabulary_size": 60, "max_sequence_length": 40}
     encoder = build("bert_base", **sizes | COMBINATIONS[name])
