@@ -85,14 +85,7 @@ def commands():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "command",
-    [
-        pytest.param(x, marks=pytest.mark.slow if i != 1 else ())
-        for i, x in enumerate(commands())
-    ],
-    ids=" ".join,
-)
+@pytest.mark.parametrize("command", commands(), ids=" ".join)
 def test_commands(command, folder, monkeypatch):
     while command[0] != "tfeff":
         monkeypatch.setenv(*command.pop(0).split("="))

@@ -136,25 +136,16 @@ def test_xlnet_without_biases():
     assert Encoder.from_config(encoder.get_config()).attention == WITHOUT_BIASES
 
 
-# The layers of the slow ones have all of these checks of their own.
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "preset",
-    [
-        name if name == "xlnet_base" else pytest.param(name, marks=pytest.mark.slow)
-        for name in SYSTEMS
-        if not name.startswith("blockbert")
-    ],
+    "preset", [name for name in SYSTEMS if not name.startswith("blockbert")]
 )
 def test_encoder_checks(preset):
     check_encoder(partial(tiny, preset))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "preset",
-    ["blockbert_n2_base", pytest.param("blockbert_n3_base", marks=pytest.mark.slow)],
-)
+@pytest.mark.parametrize("preset", ["blockbert_n2_base", "blockbert_n3_base"])
 def test_encoder_checks_of_blocks(preset):
     """All but more padding, which moves the borders between the blocks."""
     make_encoder = partial(tiny, preset)

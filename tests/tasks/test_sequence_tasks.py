@@ -196,12 +196,12 @@ def test_pairs_train_an_encoder_of_one_segment(num_segments):
 @pytest.mark.parametrize(
     ("kind", "pooling"),
     [
-        pytest.param("classifier", "layerwise", marks=pytest.mark.slow),
-        pytest.param("regressor", "cls", marks=pytest.mark.slow),
-        pytest.param("classifier", "last", marks=pytest.mark.slow),
-        pytest.param("classifier", "mean", marks=pytest.mark.slow),
+        ("classifier", "layerwise"),
+        ("regressor", "cls"),
+        ("classifier", "last"),
+        ("classifier", "mean"),
         ("choice", "cls"),
-        pytest.param("choice", "layerwise", marks=pytest.mark.slow),
+        ("choice", "layerwise"),
     ],
 )
 def test_a_saved_model_trains_on_as_if_it_had_not_been_saved(tmp_path, kind, pooling):

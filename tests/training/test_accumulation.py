@@ -163,10 +163,7 @@ def test_updates_against_the_literal_algorithm():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "options",
-    [pytest.param({}, marks=pytest.mark.slow), {"steps_per_execution": 2}],
-)
+@pytest.mark.parametrize("options", [{}, {"steps_per_execution": 2}])
 def test_two_replicas_equal_one_device(options):
     check_two_replicas(
         lambda: masked_lm(**options), masked_lm_batches(batch_size=8), steps=10
