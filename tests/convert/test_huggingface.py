@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 from pathlib import Path
 
 import keras
@@ -396,7 +397,6 @@ def test_a_preset_in_half_precision_is_written_in_float32(tmp_path):
 @pytest.mark.parametrize(
     "make, message",
     [
-        (lambda e: tfeff.objectives.MaskedLM(e, activation="relu"), "activation relu"),
         (lambda e: tfeff.tasks.Classifier(e, 2, "layerwise"), "pooling='layerwise'"),
         (
             lambda e: tfeff.tasks.Classifier(e, 2, pooler_activation="relu"),
@@ -404,7 +404,7 @@ def test_a_preset_in_half_precision_is_written_in_float32(tmp_path):
         ),
     ],
 )
-def test_heads_that_the_class_lacks_are_refused(make, message, tmp_path):
+def test_tasks_that_the_class_lacks_are_refused(make, message, tmp_path):
     with pytest.raises(ValueError, match=f"`source`.*{message}"):
         tfeff.convert.to_huggingface(make(Encoder(**TINY)), tmp_path / "out")
     assert not list(tmp_path.iterdir())
@@ -415,6 +415,18 @@ def test_heads_that_are_left_out_are_named(tmp_path):
     with pytest.warns(UserWarning, match="BertForMaskedLM.*'pooler', 'sentence_order'"):
         written = tfeff.convert.to_huggingface(model, tmp_path / "out")
     assert (written.model, written.heads) == ("BertForMaskedLM", ("masked_lm",))
+
+
+def test_a_head_with_settings_that_the_class_lacks_is_left_out(tmp_path):
+    """That of a student that has copied its teacher's, such as a RoBERTa's."""
+    model = tfeff.objectives.MaskedLM(Encoder(**TINY), "relu", 1e-5)
+    told = (
+        r"BertModel has no place for the heads \['masked_lm'\], which are left out: "
+        "masked_lm has activation relu, not gelu, layer_norm_epsilon 1e-05, not 1e-12$"
+    )
+    with pytest.warns(UserWarning, match=told):
+        written = tfeff.convert.to_huggingface(model, tmp_path / "out")
+    assert (written.model, written.heads) == ("BertModel", ())
 
 
 def save_step(model, run, tokenizer):
@@ -574,19 +586,34 @@ def test_segments_are_asked_of_the_tokenizer(
     assert config["model_input_names"] == names
 
 
-def test_a_refusal_names_roberta_and_electra(preset, tmp_path):
-    """Without its tokenizer one is taken for a BERT, which has other settings."""
+def test_other_architectures_are_named_where_they_can_be_written(preset, tmp_path):
+    """Without its tokenizer a RoBERTa is taken for a BERT, which has other settings."""
     relative = Encoder.from_preset(preset("roberta_relative_key_query"))
+    advice = '. With `architecture="roberta"` it can be written'
+    with pytest.raises(ValueError, match=f"As Bert.*{re.escape(advice)}$"):
+        tfeff.convert.to_huggingface(relative, tmp_path / "out")
+    tfeff.convert.to_huggingface(relative, tmp_path / "out", architecture="roberta")
+    with pytest.raises(ValueError, match="activation='tanh', not 'gelu'$"):
+        tfeff.convert.to_huggingface(
+            Encoder(**TINY, feedforward={"activation": "tanh"}), tmp_path / "tanh"
+        )
+
+
+def test_other_architectures_are_named_where_they_have_more_heads(tmp_path):
+    """A generator of ELECTRA as wide as its table is taken for a BERT."""
     encoder = Encoder(**TINY, feedforward={"activation": "gelu_tanh"})
-    for model in (relative, tfeff.objectives.MaskedLM(encoder, activation="gelu")):
-        out = tmp_path / type(model).__name__
-        with pytest.raises(ValueError, match='[Aa]s Bert.*`architecture="roberta'):
-            tfeff.convert.to_huggingface(model, out)
-        tfeff.convert.to_huggingface(model, out, architecture="roberta")
-    # A generator of ELECTRA as wide as its table.
-    with pytest.raises(ValueError, match='an ELECTRA.*`architecture="electra"`'):
-        tfeff.convert.to_huggingface(model, tmp_path / "electra")
-    tfeff.convert.to_huggingface(model, tmp_path / "electra", architecture="electra")
+    model = tfeff.objectives.MaskedLM(encoder, activation="gelu")
+    tokenizer = tfeff.data.train_tokenizer(["one two three"] * 9, 18, kind="wordpiece")
+    for name, given, others in (
+        ("none", None, '`architecture="electra"` or `architecture="roberta"`'),
+        ("bert", tokenizer, '`architecture="electra"`'),  # Its padding has the id 0.
+    ):
+        with pytest.warns(UserWarning, match=f"left out.*. With {others} more can be"):
+            tfeff.convert.to_huggingface(model, tmp_path / name, given)
+    written = tfeff.convert.to_huggingface(
+        model, tmp_path / "electra", tokenizer, architecture="electra"
+    )
+    assert written.heads == ("masked_lm",)
 
 
 @pytest.mark.parametrize(

@@ -120,19 +120,8 @@ def make_configuration(encoder: Encoder, name: str) -> dict:
             f"`source` must be an encoder that transformers has: {KNOWN}. As "
             f"{form.name}, it would be another one. Received: "
             + ", ".join(f"{what}={a!r}, not {b!r}" for what, a, b in different)
-            + other_name(form)
         )
     return configuration
-
-
-def other_name(form: Format) -> str:
-    """Advice for a refusal: another architecture that the encoder may have."""
-    if form is not ARCHITECTURES["bert"]:
-        return ""
-    return (
-        '. A RoBERTa without its tokenizer needs `architecture="roberta"`, an ELECTRA '
-        'without the head of a discriminator `architecture="electra"`'
-    )
 
 
 def argument_differences(

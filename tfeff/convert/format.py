@@ -6,7 +6,7 @@ from typing import TypeAlias
 from tfeff.convert.config import Config
 from tfeff.convert.weights import Weight
 from tfeff.objectives.heads import Head
-from tfeff.objectives.masked_lm import MaskedLM
+from tfeff.objectives.masked_lm import MaskedLM, head_settings_like
 from tfeff.objectives.sentence_pair import SentencePairPrediction
 
 # The endings of models' names, and the heads of pretraining that each has.
@@ -81,10 +81,10 @@ class Format:
 
     def head_settings(self, encoder) -> dict:
         """The settings of the masked language model head beside an encoder."""
-        return dict(
-            activation=self.head_activation or activation_of(encoder),
-            layer_norm_epsilon=encoder.layer_norm_epsilon,
-        )
+        settings = head_settings_like(encoder)
+        if self.head_activation is not None:
+            settings["activation"] = self.head_activation
+        return settings
 
     def task_arguments(self, config: Config, kind: str) -> dict:
         """The arguments of the task for a kind of fine-tuned model.

@@ -1,13 +1,11 @@
 """The Hugging Face class that has a model's heads, and their tensors and settings."""
 
 import dataclasses
-import warnings
 from collections.abc import Mapping
 
 import keras
 import numpy as np
 
-from tfeff.convert.architectures import other_name
 from tfeff.convert.config import Config
 from tfeff.convert.format import Format
 from tfeff.encoders import Encoder
@@ -34,6 +32,8 @@ class WrittenHeads:
         tensors: the heads' tensors by their names.
         configuration: what the heads add to the configuration.
         names: the names of the heads.
+        left_out: the heads that it has no place for, and why, as a sentence; empty if
+            there are none.
     """
 
     model: str
@@ -41,6 +41,7 @@ class WrittenHeads:
     tensors: dict[str, np.ndarray]
     configuration: dict
     names: tuple[str, ...]
+    left_out: str
 
 
 def write_heads(
@@ -49,7 +50,7 @@ def write_heads(
     heads: Mapping[str, Mapping[str, np.ndarray]],
     task: Mapping | None,
 ) -> WrittenHeads:
-    """The heads of a model in a format. A `UserWarning` names those that it lacks.
+    """The heads of a model in a format.
 
     Args:
         form: the format, such as that of BERT.
@@ -58,26 +59,21 @@ def write_heads(
         task: the model's configuration, as presets keep it, or `None`.
 
     Raises:
-        ValueError: if the format has no model for the task, or a head has settings that
-            the format cannot say.
+        ValueError: if the format has no model for the task, or not with its arguments.
     """
+    different = {}
     kinds = _KINDS.get((task or {}).get("class_name", ""))
     if kinds is None:
-        kept, describe = _pretraining(form, encoder, heads)
-        suffix, used = next(model for model in form.models if model[1] <= set(kept))
+        different = _differences(form, encoder, heads)
+        kept = {name for name in different if not different[name]}
+        describe = form.heads
+        suffix, used = next(model for model in form.models if model[1] <= kept)
         configuration = {}
     else:
         kind = _kind(form, kinds, task)
         suffix, describe = f"For{kind}", form.tasks[kind]
         used = set(describe)
         configuration = _task_configuration(form, encoder, kind, task)
-    left_out = sorted(set(heads) - used)
-    if left_out:
-        warnings.warn(
-            f"{form.name}{suffix} has no place for the heads {left_out}, which are "
-            "left out",
-            stacklevel=2,
-        )
     if task is not None and task["class_name"] == "Regressor":
         heads = {**heads, "logits": _in_one_layer(heads["logits"])}
     prefix = "" if suffix == "Model" else form.prefix
@@ -93,7 +89,27 @@ def write_heads(
             # Heads of presets may be of half precision, and ratings' of double.
             tensors[prefix * inner + weight.name] = weight.tensor().astype("float32")
     return WrittenHeads(
-        f"{form.name}{suffix}", prefix, tensors, configuration, tuple(sorted(used))
+        model=f"{form.name}{suffix}",
+        prefix=prefix,
+        tensors=tensors,
+        configuration=configuration,
+        names=tuple(sorted(used)),
+        left_out=_left_out(f"{form.name}{suffix}", set(heads) - used, different),
+    )
+
+
+def _left_out(model, names, different):
+    """The sentence about heads that a class has no place for."""
+    if not names:
+        return ""
+    reasons = [
+        f"{name} has {', '.join(different[name])}"
+        for name in sorted(names)
+        if different.get(name)
+    ]
+    return (
+        f"{model} has no place for the heads {sorted(names)}, which are left out"
+        f"{': ' if reasons else ''}{'; '.join(reasons)}"
     )
 
 
@@ -110,24 +126,13 @@ def _in_one_layer(logits):
     return {"kernel": kernel * scale, "bias": bias * scale + offset}
 
 
-def _pretraining(form, encoder, heads):
-    """The names of those heads that the format has, and the descriptions of all.
-
-    Raises:
-        ValueError: if a head is not like those of the format's models.
-    """
-    kept = []
-    for name, head in form.pretraining_heads(encoder).items():
-        if name in heads and name in form.heads:
-            try:
-                head.assign(heads[name])
-            except ValueError as error:
-                raise ValueError(
-                    f"`source` must have heads as {form.name} of transformers. Of its "
-                    f"head {name!r}: {error}{other_name(form)}"
-                ) from error
-            kept.append(name)
-    return kept, form.heads
+def _differences(form, encoder, heads):
+    """How each head differs from that of the format; none of heads that it lacks."""
+    return {
+        name: head.differences(heads[name])
+        for name, head in form.pretraining_heads(encoder).items()
+        if name in heads and name in form.heads
+    }
 
 
 def _kind(form, kinds, task):

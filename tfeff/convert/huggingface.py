@@ -43,6 +43,9 @@ from tfeff.utils.naming import named_as
 from tfeff.utils.paths import check_new_path
 from tfeff.utils.safetensors import write_safetensors
 
+# Encoders of one of these may be encoders of the others.
+_ALIKE = {"bert", "electra", "roberta"}
+
 
 @dataclasses.dataclass(frozen=True)
 class Written:
@@ -79,8 +82,8 @@ def to_huggingface(
     same weights. transformers has the architectures of BERT, also with `relative_key`
     or `relative_key_query` positions, ALBERT, ConvBERT, DistilBERT, ELECTRA, RoBERTa
     and XLNet. Heads and tasks come along; a `UserWarning` names heads that
-    transformers' class does not have. Another one says that versions of transformers
-    from 5 ignore relative positions, which 4 has.
+    transformers' class does not have, or not with their settings. Another one says that
+    versions of transformers from 5 ignore relative positions, which 4 has.
 
     The folder of a `SentenceEmbedding` has the modules of sentence-transformers, too,
     with its pooling, its longest text and its norm: `SentenceTransformer(destination)`
@@ -109,9 +112,9 @@ def to_huggingface(
     Raises:
         TypeError: if an argument is of another type.
         ValueError: if `destination` exists; if transformers has no such encoder, and
-            then the message lists those that it has; if it has no such task or head
-            settings; if a layer is quantized or has an adapter; or if its tokenizer
-            would give other ids, and then the message shows the texts.
+            then the message lists those that it has; if it has no such task; if a
+            layer is quantized or has an adapter; or if its tokenizer would give other
+            ids, and then the message shows the texts.
 
     Example:
     ```python
@@ -130,7 +133,15 @@ def to_huggingface(
         check_choice("architecture", architecture, sorted(ARCHITECTURES))
     encoder, heads, task, tokenizer = _parts(source, tokenizer)
     name = architecture or find_architecture(encoder, heads, tokenizer, task)
-    configuration, tensors, written = checkpoint(encoder, heads, task, name)
+    parts = encoder, heads, task
+    try:
+        configuration, tensors, written = checkpoint(*parts, name)
+    except ValueError as error:
+        advice = _other_architectures(*parts, tokenizer, name)
+        raise ValueError(f"{error}{advice}") from error
+    if written.left_out:
+        advice = _other_architectures(*parts, tokenizer, name, written.names)
+        warnings.warn(f"{written.left_out}{advice}", stacklevel=1)
     files, tokens = {}, None
     if tokenizer is not None:
         _check_tokenizer(tokenizer, encoder, configuration)
@@ -189,6 +200,27 @@ def checkpoint(
     tensors = {written.prefix + key: array for key, array in tensors.items()}
     # A head may have what an encoder does not use.
     return configuration, tensors | written.tensors, written
+
+
+def _other_architectures(encoder, heads, task, tokenizer, name, written=None):
+    """Advice: the architectures beside `name` in which more of a model can be written.
+
+    `written` are the names of the heads that `name` has; `None` if it is refused.
+    """
+    better = []
+    for other in _ALIKE - {name}:
+        try:
+            configuration, _, found = checkpoint(encoder, heads, task, other)
+            if tokenizer is not None:
+                _check_tokenizer(tokenizer, encoder, configuration)
+        except ValueError:
+            continue
+        if written is None or set(found.names) > set(written):
+            better.append(f'`architecture="{other}"`')
+    if not better:
+        return ""
+    what = "it" if written is None else "more"
+    return f". With {' or '.join(sorted(better))} {what} can be written"
 
 
 def encoder_tensors(encoder: Encoder, name: str) -> dict[str, np.ndarray]:

@@ -47,7 +47,7 @@ class Head:
 
     def fits(self, arrays: Mapping[str, np.ndarray]) -> bool:
         """Whether `arrays` are of a head of the same sizes and settings."""
-        return not self._differences(arrays)
+        return not self.differences(arrays)
 
     def assign(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Assigns the weights of another head of the same sizes and settings.
@@ -55,7 +55,7 @@ class Head:
         Raises:
             ValueError: if sizes or settings differ; no weight is changed.
         """
-        if differences := self._differences(arrays):
+        if differences := self.differences(arrays):
             raise ValueError(
                 "The head must have the sizes and settings of the model's. "
                 f"Received: {'; '.join(differences)}"
@@ -63,9 +63,11 @@ class Head:
         for name, weight in self.weights.items():
             weight.assign(arrays[name])
 
-    def _differences(self, arrays):
+    def differences(self, arrays: Mapping[str, np.ndarray]) -> list[str]:
+        """The sizes and settings in which `arrays` differ from this head, as text."""
         expected = {name: tuple(w.shape) for name, w in self.weights.items()}
         found = {name: arrays[name].shape for name in arrays if name in expected}
+        pairs: list[tuple[str, Any, Any]]
         pairs = [(name, found.get(name), expected[name]) for name in expected]
         for name in sorted(found):
             dtype = arrays[name].dtype.name

@@ -122,6 +122,18 @@ def make_masked_lm_head(encoder: Encoder, name: str = "head", **kwargs) -> Maske
     return MaskedLMHead(encoder, dtype=encoder.dtype_policy, name=name, **kwargs)
 
 
+def head_settings_like(encoder: Encoder) -> dict:
+    """The settings of a head with its encoder's activation and ε, as published ones.
+
+    The head has GELU where the encoder's activation is a function without a name.
+    """
+    activation = encoder.blocks[0].feedforward.get_config()["activation"]
+    return {
+        "activation": activation if isinstance(activation, str) else "gelu",
+        "layer_norm_epsilon": encoder.layer_norm_epsilon,
+    }
+
+
 @keras.saving.register_keras_serializable(package="tfeff")
 class MaskedLM(Objective):
     """Masked language modelling: predict the masked tokens.
