@@ -8,11 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tfeff
 from tfeff.command import flags as command_flags
 from tfeff.recipes import DistillSettings, distill
+from tfeff.recipes.distilling import _make_model
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 COMMAND = (sys.executable, "-m", "tfeff", "distill")
@@ -228,6 +230,33 @@ def test_bad_flags_leave_no_folder(folder, flags, message):
     assert result.returncode != 0
     assert message in result.stderr + result.stdout
     assert not (folder / "bad").exists()
+
+
+@pytest.mark.quick("False")
+@pytest.mark.parametrize("copied", [False, True])
+def test_a_student_has_a_head_of_its_own_or_its_teachers(copied, tmp_path):
+    tokenizer = tfeff.data.train_tokenizer(["a house on a hill, 1 2 3 4"] * 9, 20)
+    layers = SIZES | {"feedforward": {"activation": "gelu_tanh"}}
+    encoder = tfeff.encoders.build("bert_tiny", vocabulary_size=20, **layers)
+    teacher = tfeff.objectives.MaskedLM(encoder, "gelu_tanh", 1e-5)
+    tfeff.tasks.save_pretrained(teacher, tokenizer, tmp_path / "teacher")
+    del layers["max_sequence_length"]
+    if not copied:
+        layers["feedforward"] = {"activation": "relu"}
+    settings = DistillSettings(
+        run_dir="x",
+        teacher=str(tmp_path / "teacher"),
+        student="bert_tiny",
+        override=layers,
+        copy_layers=copied,
+        prediction_weight=1.0,
+        sequence_length=24,
+    )
+    model, _ = _make_model(settings)
+    own = {"activation": "relu", "layer_norm_epsilon": 1e-12}
+    assert model.student.head_settings == (teacher.head_settings if copied else own)
+    kernels = [m.head.own_weights()["dense/kernel"] for m in (model.student, teacher)]
+    assert np.array_equal(*kernels) == copied
 
 
 LABELS_ALONE = ("--stage=task", "--prediction_weight=0", "--label_weight=1")

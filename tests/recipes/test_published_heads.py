@@ -57,6 +57,14 @@ def test_pretraining_goes_on_with_the_published_heads(
     assert model.optimizer is not None
 
 
+def test_a_new_head_is_like_the_published_encoder(preset, tmp_path):
+    encoder, tokenizer = tfeff.tasks.load_pretrained(preset)
+    tfeff.tasks.save_pretrained(encoder, tokenizer, tmp_path / "alone")
+    model = make_objective(pretrain_settings(str(tmp_path / "alone")))
+    settings = {"activation": "gelu_tanh", "layer_norm_epsilon": 1e-3}
+    assert model.head_settings == settings
+
+
 def examples(names):
     return tfeff.data.TextExamples(("a", "b"), None, (0, 1), names, (0, 1))
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import keras
 
 import tfeff
+from tfeff.objectives.masked_lm import head_settings_like
 from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.corpora import build_caches, split_corpus
 from tfeff.recipes.data_record import keep_caches
@@ -177,8 +178,10 @@ def _make_model(settings):
     student = make_student_encoder(settings, encoder)
     arguments = layer_settings(settings, student, encoder)
     if settings.prediction_loss:
-        student = tfeff.objectives.MaskedLM(student, **teacher.head_settings)
-        if settings.copy_layers:
+        copied = settings.copy_layers
+        head = teacher.head_settings if copied else head_settings_like(student)
+        student = tfeff.objectives.MaskedLM(student, **head)
+        if copied:
             tfeff.objectives.copy_head(student, teacher)
         weights = arguments["loss_weights"]
         arguments |= prediction_settings(settings)

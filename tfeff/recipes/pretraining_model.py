@@ -6,7 +6,9 @@ import keras
 
 import tfeff
 from tfeff.objectives.heads import heads_of
+from tfeff.objectives.masked_lm import head_settings_like
 from tfeff.objectives.objective import Objective
+from tfeff.objectives.registry import is_of_tfeff
 from tfeff.recipes.heads import PretrainedHeads
 from tfeff.recipes.pretrain_settings import OBJECTIVE, PretrainSettings
 from tfeff.recipes.settings import changed
@@ -87,8 +89,11 @@ def make_model(settings: PretrainSettings, **changes) -> keras.Model:
 def _with_heads(settings, chosen, encoder):
     """The objective's model with the heads of what it starts from, if they fit."""
     found = PretrainedHeads(settings.pretrained, settings.objective)
-    like = found.settings() if chosen.has_setting("activation") else {}
-    model = chosen.make_model(encoder, **like)
+    like = found.settings()
+    if is_of_tfeff(settings.objective):  # One of one's own has the settings it wants.
+        like = like or head_settings_like(encoder)
+    has_setting = chosen.has_setting("activation")
+    model = chosen.make_model(encoder, **like if has_setting else {})
     kept = found.copy(model)
     own = heads_of(model) or {settings.objective}
     new = sorted(set(own) - set(kept))
