@@ -19,6 +19,7 @@ DIFFERENT = {
         "learning_rate": "of layers, with another for predictions",
         "metric": "of the data set",
         "output": "metrics, or tables",
+        "pooler_activation": "begins as the preset's, or the teacher's",
         "pooling": "of one text, or what a head reads",
         "patience": "by the loss, by the metric; a stage",
         "predict_split": "the parts that there are",

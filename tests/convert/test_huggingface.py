@@ -400,7 +400,8 @@ def test_a_preset_in_half_precision_is_written_in_float32(tmp_path):
         (lambda e: tfeff.tasks.Classifier(e, 2, "layerwise"), "pooling='layerwise'"),
         (
             lambda e: tfeff.tasks.Classifier(e, 2, pooler_activation="relu"),
-            "pooler_activation='gelu'. Received: pooler_activation='relu'",
+            "pooler_activation='gelu'. Received: pooler_activation='relu'. Trained "
+            "with `--pooler_activation=gelu` of `tfeff finetune`",
         ),
     ],
 )

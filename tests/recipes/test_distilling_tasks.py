@@ -14,7 +14,7 @@ from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tfeff.recipes import DistillSettings, distill, distilling, distilling_tasks
 from tfeff.recipes.data_record import keep_data
 from tfeff.recipes.distilling_models import layer_settings, prediction_settings
-from tfeff.recipes.distilling_tasks import _layers, _read_examples
+from tfeff.recipes.distilling_tasks import _layers, _make_student, _read_examples
 from tfeff.recipes.runs import open_run
 from tfeff.recipes.task_dataset import task_class
 
@@ -149,7 +149,7 @@ def test_students_of_every_kind_of_task(task, folder, tmp_path):
     import tensorflow_text  # noqa: F401
 
     changes = {
-        "Chosen": {"layer_weights": [1, 2, 0.5]},
+        "Chosen": {"layer_weights": [1, 2, 0.5], "pooler_activation": "relu"},
         "Rated": {"layer_weights": [0, 0, 1]},  # Predictions alone.
     }.get(task, {"label_weight": 0.5, "train_examples": 3})
     settings = on_a_task(folder, task, tmp_path / "run", **changes)
@@ -163,6 +163,8 @@ def test_students_of_every_kind_of_task(task, folder, tmp_path):
     student = tfeff.training.load_checkpoint(str(tmp_path / "run" / "model.keras"))
     assert type(student) is task_class(DATASETS[task])
     assert student.encoder.num_layers == 1
+    if task == "Chosen":
+        assert student.pooler_activation == "relu"
     served = tf.saved_model.load(str(tmp_path / "run" / "export" / "1"))
     assert "serving_default" in served.signatures
     # A finished run is left as it is, but for pictures.
@@ -418,6 +420,15 @@ def test_a_student_learns_from_the_examples_of_its_teacher():
     questions = spans("", False)
     assert distilling_tasks._some(questions, 3).questions == questions.questions[:3]
     assert len(distilling_tasks._some(questions, 99)) == len(questions)
+
+
+def test_a_student_has_its_teachers_pooler_or_another():
+    teacher = tfeff.tasks.Regressor(make_encoder(), pooler_activation="gelu")
+    for given, expected in ((None, "gelu"), ("relu", "relu")):
+        student = _make_student(teacher, make_encoder(), None, given)
+        assert student.pooler_activation == expected
+    with pytest.raises(ValueError, match="a teacher without a pooler.*'span_logits'"):
+        _make_student(tfeff.tasks.SpanQA(make_encoder()), make_encoder(), None, "relu")
 
 
 def test_a_teacher_keeps_no_optimizer_in_checkpoints(tmp_path):

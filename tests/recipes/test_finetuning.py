@@ -234,8 +234,11 @@ def test_ratings_of_longer_sequences_than_pretrained(data, pretrained, tmp_path)
 
 @pytest.mark.slow
 def test_both_parts_of_mnli(data, pretrained, tmp_path):
-    result = run("MNLI", data, pretrained, tmp_path / "run")
+    flag = "--pooler_activation=relu"
+    result = run("MNLI", data, pretrained, tmp_path / "run", flag)
     assert result.returncode == 0, result.stderr
+    model, _ = tfeff.tasks.load_task(tmp_path / "run")
+    assert model.pooler_activation == "relu"
     summary = json.loads((tmp_path / "run" / "metrics.json").read_text())
     assert list(summary["best"]["mean"]) == [
         "dev_matched_accuracy",

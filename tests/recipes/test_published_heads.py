@@ -106,6 +106,60 @@ def test_poolers_keep_their_activation_and_position(preset, tmp_path):
     assert made.pooler_activation == "gelu"
 
 
+@pytest.mark.quick("distilbert")
+@pytest.mark.parametrize(
+    ("family", "activation"),
+    [("distilbert", "relu"), ("electra", "gelu"), ("convbert", "gelu")],
+    ids=["distilbert", "electra", "convbert"],
+)
+def test_a_pooler_of_the_family_s_activation_is_written(family, activation, tmp_path):
+    encoder = tfeff.convert.load(HEAD_GOLDENS / f"{family}_tokens")
+    new = examples(("no", "yes"))
+    model = make_model(new, encoder, "cls", 0.1)
+    with pytest.raises(ValueError, match=f"`--pooler_activation={activation}` of"):
+        tfeff.convert.to_huggingface(model, tmp_path / "out")
+    model = make_model(new, encoder, "cls", 0.1, {}, activation)
+    written = tfeff.convert.to_huggingface(model, tmp_path / "out")
+    assert written.model.endswith("ForSequenceClassification")
+    assert written.model.lower().startswith(family)
+
+
+def test_a_pooler_of_another_activation_is_new(preset, tmp_path):
+    def begun(pretrained, dataset, activation):
+        settings = FinetuneSettings(
+            run_dir="run",
+            task="x",
+            data="x",
+            pretrained=str(pretrained),
+            pooler_activation=activation,
+        )
+        return set(pretrained_heads(settings, dataset, {}))
+
+    sst2 = tfeff.datasets.get("SST-2")
+    assert begun(preset, sst2, "tanh") == {"pooler"}
+    assert begun(preset, sst2, "relu") == set()
+    encoder, tokenizer = tfeff.tasks.load_pretrained(preset)
+    task = tfeff.tasks.Classifier(
+        encoder, 2, pooler_activation="relu", label_names=sst2.label_names
+    )
+    tfeff.tasks.save_pretrained(task, tokenizer, tmp_path / "task")
+    for activation in (None, "relu"):
+        assert begun(tmp_path / "task", sst2, activation) == {"pooler", "logits"}
+    assert begun(tmp_path / "task", sst2, "tanh") == set()
+
+
+def test_no_activation_without_a_pooler():
+    with pytest.raises(ValueError, match="`pooler_activation` .*pooling='layerwise'"):
+        FinetuneSettings(
+            run_dir="run",
+            task="x",
+            data="x",
+            pretrained="x",
+            pooling="layerwise",
+            pooler_activation="relu",
+        )
+
+
 def trained_heads(tmp_path, name, task, **changes):
     """The heads that fine-tuning begins with; the preset is of the golden `name`."""
     folder = tmp_path / name

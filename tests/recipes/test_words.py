@@ -140,6 +140,7 @@ def test_what_does_not_fit_words_is_named(data, pretrained, tmp_path):
         assert not (tmp_path / "run").exists()
 
     refused("`pooling` must be left out for words.*'layerwise'", pooling="layerwise")
+    refused("`pooler_activation` must be left out .*'relu'", pooler_activation="relu")
     refused("`metric` must be one of.*'f1'.*Did you mean 'f1'", metric="F-1")
     refused("task='Wikiann'. Did you mean 'WikiANN'", task="Wikiann")
     refused("`data` must hold train.txt", data=str(tmp_path))

@@ -10,8 +10,9 @@ REQUIRED = "required"
 GROUPS = {
     "the model": (
         *("preset", "num_layers", "override", "pretrained", "pretrained_steps"),
-        *("swap_positions", "new_segments", "pooling", "dropout", "attention_dropout"),
-        *("head_dropout", "lora_rank", "save_lora", "dtype", "memory_efficient"),
+        *("swap_positions", "new_segments", "pooling", "pooler_activation"),
+        *("dropout", "attention_dropout", "head_dropout", "lora_rank", "save_lora"),
+        *("dtype", "memory_efficient"),
     ),
     "texts and examples": (
         *("corpus", "text_field", "validation", "validation_fraction"),

@@ -164,9 +164,15 @@ def _task_configuration(form, encoder, kind, task):
     read = {"pooling": "cls", "pooler_activation": "tanh"} | read
     for name in ("pooling", "pooler_activation"):
         if name in task["config"] and arguments[name] != read[name]:
+            advice = ""
+            if name == "pooler_activation":
+                advice = (
+                    f". Trained with `--{name}={read[name]}` of `tfeff finetune`, or "
+                    "of `tfeff distill` on a task, it is one"
+                )
             raise ValueError(
                 f"`source` must be a task that {form.name} of transformers has, with "
-                f"{name}={read[name]!r}. Received: {name}={arguments[name]!r}"
+                f"{name}={read[name]!r}. Received: {name}={arguments[name]!r}{advice}"
             )
     return configuration
 

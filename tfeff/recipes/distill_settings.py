@@ -2,14 +2,20 @@
 
 from tfeff.recipes.corpus_settings import CORPUS_HELP, TEXT_FIELD_HELP
 from tfeff.recipes.run_settings import RunSettings
-from tfeff.recipes.settings import MAX_SEED, fields_of, setting, settings
+from tfeff.recipes.settings import (
+    MAX_SEED,
+    POOLER_ACTIVATIONS,
+    fields_of,
+    setting,
+    settings,
+)
 
 # The settings that one stage alone has.
 _STAGES = {
     "general": ("corpus", "text_field", "validation_fraction", "max_characters"),
     "task": (
         *("task", "data", "skip_malformed", "skip_mismatched", "augment_with"),
-        *("stride", "max_answer_tokens", "train_examples"),
+        *("stride", "max_answer_tokens", "train_examples", "pooler_activation"),
         *("prediction_steps", "prediction_rate"),
     ),
 }
@@ -69,6 +75,11 @@ class DistillSettings(RunSettings):
     override: dict[str, object] = setting(
         "Arguments of Encoder to replace the preset's, as JSON.",
         {},
+    )
+    pooler_activation: str | None = setting(
+        "task: activation of the student's pooler; default: the teacher's.",
+        None,
+        choices=POOLER_ACTIVATIONS,
     )
     copy_layers: bool = setting(
         "Whether a student by name begins with the teacher's embedding and the layers "

@@ -240,7 +240,9 @@ def _make_models(settings, dataset, examples):
     encoder, *tokenizers = _load_student(settings, teacher)
     if shows_new(settings.student, examples, encoder, tokenizers[0]):
         begin_as_first(encoder)
-    student = _make_student(teacher, encoder, dataset.label_names)
+    student = _make_student(
+        teacher, encoder, dataset.label_names, settings.pooler_activation
+    )
     layers = _layers(settings, student.encoder, teacher.encoder, *tokenizers)
     predictions = tfeff.objectives.Distillation(
         student,
@@ -311,12 +313,18 @@ def _load_student(settings, teacher):
     return encoder, tokenizer, teachers_tokenizer
 
 
-def _make_student(teacher, encoder, label_names):
+def _make_student(teacher, encoder, label_names, pooler_activation):
     """A model like the teacher around another encoder."""
+    if pooler_activation is not None and "pooler" not in teacher.heads():
+        raise ValueError(
+            "`pooler_activation` must be left out for a teacher without a pooler. "
+            f"Received: pooler_activation={pooler_activation!r}, a teacher of the "
+            f"kind {type(teacher).__name__} with the heads {sorted(teacher.heads())}"
+        )
     head = {"dropout": teacher.dropout}
     if isinstance(teacher, PooledTask):
         head["pooling"] = teacher.pooling
-        head["pooler_activation"] = teacher.pooler_activation
+        head["pooler_activation"] = pooler_activation or teacher.pooler_activation
     if isinstance(teacher, tfeff.tasks.Regressor):
         head |= {"scale": teacher.scale, "offset": teacher.offset}
     if isinstance(teacher, _NAMED):

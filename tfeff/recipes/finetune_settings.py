@@ -1,7 +1,7 @@
 """Settings of fine-tuning to classify texts, to choose options or to label words."""
 
 from tfeff.recipes.optimizer_settings import TuningSettings
-from tfeff.recipes.settings import setting, settings
+from tfeff.recipes.settings import POOLER_ACTIVATIONS, setting, settings
 
 
 @settings
@@ -80,6 +80,12 @@ class FinetuneSettings(TuningSettings):
         "cls",
         choices=("cls", "mean", "segments", "layerwise"),
     )
+    pooler_activation: str | None = setting(
+        "Activation of the pooler; default: that of the preset's pooler, which it then "
+        "begins as, or tanh.",
+        None,
+        choices=POOLER_ACTIVATIONS,
+    )
     new_segments: str = setting(
         "How the embeddings of segments that the pretraining run never used begin: "
         "copied from segment 0, or kept as they are.",
@@ -120,3 +126,12 @@ class FinetuneSettings(TuningSettings):
         "BlockBERT, whose blocks depend on the length.",
         None,
     )
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.pooler_activation and self.pooling in ("segments", "layerwise"):
+            raise ValueError(
+                "`pooler_activation` must be left out where the pooling has no dense "
+                f"layer. Received: pooler_activation={self.pooler_activation!r}, "
+                f"pooling={self.pooling!r}"
+            )

@@ -246,11 +246,13 @@ def make_task(settings, dataset, encoder, tokenizer):
             "the outputs. Received: pad_to_longest=True"
         )
     words = dataset.kind is tfeff.data.TokenExamples
-    if words and settings.pooling != "cls":
-        raise ValueError(
-            "`pooling` must be left out for words, each of which has a vector of its "
-            f"own. Received: pooling={settings.pooling!r}, task={dataset.name!r}"
-        )
+    for name, default in {"pooling": "cls", "pooler_activation": None}.items():
+        value = getattr(settings, name)
+        if words and value != default:
+            raise ValueError(
+                f"`{name}` must be left out for words, each of which has a vector of "
+                f"its own. Received: {name}={value!r}, task={dataset.name!r}"
+            )
     metric = best_metric(settings, dataset)
     pad_to_longest = settings.pad_to_longest
     if pad_to_longest is None:
@@ -331,6 +333,7 @@ def make_tuning(settings, task, begun, units, strategy, callbacks):
             settings.pooling,
             settings.head_dropout,
             begun,
+            settings.pooler_activation,
             **units,
         )
 
@@ -366,13 +369,15 @@ def pretrained_heads(settings, dataset, units):
     expected: dict[str, object] = {}
     if kind is not tfeff.tasks.TokenClassifier:
         expected["pooling"] = settings.pooling
+        if settings.pooler_activation is not None:
+            expected["pooler_activation"] = settings.pooler_activation
     if dataset.label_names is not None:
         expected["label_names"] = list(dataset.label_names)
     if kind is tfeff.tasks.Regressor:
         expected |= {name: units.get(name) for name in ("scale", "offset")}
     heads = read_task_heads(settings.pretrained, kind, **expected)
     if heads is None and expected.get("pooling") == "cls":
-        pooler = read_pooler(settings.pretrained)
+        pooler = read_pooler(settings.pretrained, settings.pooler_activation)
         heads = None if pooler is None else {"pooler": pooler}
     return heads or {}
 
@@ -391,12 +396,22 @@ def rating_units(dataset, examples):
     return {"scale": scale, "offset": float(labels.mean())}
 
 
-def make_model(examples, encoder, pooling, head_dropout, begun=None, **units):
+def make_model(
+    examples,
+    encoder,
+    pooling,
+    head_dropout,
+    begun=None,
+    pooler_activation=None,
+    **units,
+):
     """The model for the kind of examples, whose heads begin as the given ones."""
     begun = begun or {}
     head = {"pooling": pooling, "dropout": head_dropout}
     if "pooler" in begun:
         head["pooler_activation"] = begun["pooler"]["activation"].item()
+    elif pooler_activation is not None:
+        head["pooler_activation"] = pooler_activation
     if isinstance(examples, tfeff.data.TokenExamples):
         names = examples.label_names
         model = tfeff.tasks.TokenClassifier(

@@ -115,10 +115,19 @@ def read_embedding_settings(pretrained: str) -> dict | None:
     return task["config"]
 
 
-def read_pooler(pretrained: str) -> dict[str, np.ndarray] | None:
-    """The pooler of a preset, to fine-tune with, if it is of the first position."""
+def read_pooler(
+    pretrained: str, activation: str | None = None
+) -> dict[str, np.ndarray] | None:
+    """The pooler of a preset, to fine-tune with, if it is of the first position.
+
+    Args:
+        pretrained: a preset, a run or `"RUN@STEP"`.
+        activation: the one that it must have; `None` for any.
+    """
     pooler = read_own_head(pretrained, "pooler")
-    return pooler if pooler and pooler["pooling"] == "cls" else None
+    if not pooler or pooler["pooling"] != "cls":
+        return None
+    return pooler if activation in (None, pooler["activation"].item()) else None
 
 
 def assign_heads(

@@ -34,6 +34,8 @@ T = TypeVar("T")
 S = TypeVar("S", bound="Settings")
 DTYPES = ("float32", "mixed_bfloat16", "mixed_float16")
 RECOMPUTED = ("block", "attention")
+# Of poolers: BERT's, and those that published encoders have within them.
+POOLER_ACTIVATIONS = ("tanh", "gelu", "gelu_tanh", "relu", "silu")
 MAX_SEED = 2**32 - 1  # NumPy's.
 _RAISES = """Raises:
     TypeError: if a value has another type than its setting.
