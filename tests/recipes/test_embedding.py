@@ -196,6 +196,15 @@ def test_rows_of_blocks_have_the_full_length(folder, monkeypatch):
             dict(examples="pairs.tsv", batch_sizes=(4, 1)),
             r"`batch_sizes` must be at least 2 .*batch_sizes=\[4, 1\]",
         ),
+        (
+            dict(examples="pairs.tsv", lora_rank=2, sequence_length=32),
+            "`lora_rank` must be left out where .* sequence_length=32$",
+        ),
+        (dict(examples="pairs.tsv", save_lora=True), "`save_lora` must be left out"),
+        (
+            dict(examples="pairs.tsv", batch_sizes=(2**28,), sequence_length=16),
+            "batches of 268435456, sequence_length=16$",
+        ),
         (dict(task="SST-2"), "`task` must be a data set of pairs with ratings"),
         (dict(pooling="layerwise"), "`pooling` must be another than 'layerw"),
         (dict(metric="accuracy", examples="texts.txt"), "`metric` must be one of"),
@@ -210,9 +219,10 @@ def test_rows_of_blocks_have_the_full_length(folder, monkeypatch):
         ),
     ],
 )
-def test_bad_settings_are_named_before_any_work(folder, others, message):
+def test_bad_settings_are_named_before_any_work(folder, others, message, capsys):
     with pytest.raises(ValueError, match=message):
         embed(settings(**others))
+    assert "before training" not in capsys.readouterr().out
     assert not (folder / "run" / "cells").exists()
 
 

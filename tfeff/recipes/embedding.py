@@ -20,6 +20,7 @@ from tfeff.recipes.run_exports import has_model, same_weights, write_model
 from tfeff.recipes.runs import (
     MODEL,
     copy,
+    examples_in_step,
     metrics_line,
     open_run,
     print_finetune_next,
@@ -119,11 +120,13 @@ def embed(
             )
         strategy = tfeff.training.make_strategy(settings.strategy, settings.tpu)
         encoder, tokenizer = load_pretrained(settings)
-        if examples is not None:
-            print_frozen(encoder)
         length = settings.sequence_length or encoder.max_sequence_length
         if examples is not None:
+            for batch_size in settings.batch_sizes:
+                examples_in_step(settings, batch_size, strategy)
+            print_frozen(encoder)
             check_contrast(settings, examples, encoder)
+            check_lora(settings, encoder)
         elif settings.pooling == "layerwise" and not _query(settings):
             raise ValueError(
                 "`pooling` must be another than 'layerwise' without `examples` where "
@@ -147,11 +150,12 @@ def embed(
         keras.utils.set_random_seed(settings.seeds[0])
         model = make_model(settings, encoder)
         model.compile()
+        if examples is not None:
+            keep_data(run, dataset, {"pairs": pairs, "examples": examples})
         untrained = scored.metrics(model)
         summary = {"untrained": untrained}
         print(f"before training: {metrics_line(untrained)}")
         if examples is not None:
-            check_lora(settings, encoder)
             summary |= train(
                 settings,
                 examples,
@@ -353,7 +357,6 @@ def train(
         learning_rate=settings.learning_rates,
         batch_size=settings.batch_sizes,
     )
-    keep_data(run, scored.dataset, {"pairs": scored.pairs, "examples": examples})
     tuning = Tuning(
         settings=settings,
         strategy=strategy,
