@@ -103,6 +103,17 @@ def test_the_head_of_a_distilled_student_comes_along(tmp_path):
     assert same(outside(longer), outside(old))
 
 
+def test_the_head_of_a_step_of_a_student_comes_along(tmp_path):
+    student, teacher = make_model("masked_lm"), make_model("masked_lm", seed=1)
+    trained = tfeff.objectives.Distillation(student, teacher)
+    trained.compile()
+    keep(tmp_path, None, {2: trained})
+    (tmp_path / "config.json").write_text('{"stage": "general"}')
+    longer = make_model("masked_lm", length=24, seed=9)
+    assert copy_heads(f"{tmp_path}@2", "masked_lm", longer)
+    assert same(outside(longer), outside(student))
+
+
 @pytest.mark.slow
 def test_a_generator_comes_along_if_it_has_the_size(tmp_path):
     settings = {"generator_override": {"num_heads": 1}}

@@ -12,6 +12,7 @@ from tests.checks import randomize
 from tests.subjects.sentences import tokenizer
 from tfeff.encoders.preset_heads import head_names
 from tfeff.objectives import (
+    Distillation,
     MaskedLM,
     PermutationLM,
     ReplacedTokenDetection,
@@ -199,6 +200,7 @@ def make_run(folder, *models):
 
 def check_model_of(run, model):
     loaded, pieces = load_objective(run, "masked_lm")
+    assert loaded.compiled
     for one, other in zip(loaded.weights, model.weights, strict=True):
         np.testing.assert_array_equal(one.numpy(), other.numpy())
     assert pieces.get_vocabulary() == tokenizer().get_vocabulary()
@@ -244,6 +246,15 @@ def test_masked_lm_of_a_run_of_sentence_pairs(tmp_path):
     for one, other in zip(pairs.encoder.weights, loaded.encoder.weights, strict=True):
         np.testing.assert_array_equal(one.numpy(), other.numpy())
     assert isinstance(load_objective(run, "sentence_order")[0], SentencePairPrediction)
+
+
+def test_masked_lm_of_a_run_of_distillation_is_the_student(tmp_path):
+    student, teacher = make_model("masked_lm"), make_model("masked_lm")
+    run = make_run(tmp_path / "run", Distillation(student, teacher))
+    check_model_of(f"{run}@2", student)
+    run = make_run(tmp_path / "own", Distillation(student.encoder, teacher.encoder))
+    with pytest.raises(ValueError, match="a Distillation with no heads$"):
+        load_masked_lm(run)
 
 
 def damage(path, change):

@@ -25,6 +25,7 @@ from tfeff.encoders import Encoder
 from tfeff.encoders.adapters import adapted_layers
 from tfeff.encoders.preset_files import is_weights_file, preset_folder
 from tfeff.encoders.preset_heads import read_heads, read_task
+from tfeff.objectives.heads import trained_model
 from tfeff.objectives.objective import Objective
 from tfeff.storage.arguments import READ_MODEL, WRITE, paths
 from tfeff.tasks.encoder_limits import check_vocabulary
@@ -289,7 +290,7 @@ def _parts(source, tokenizer):
         with named_as(path="source", step="source"):
             model, encoder, tokenizer = read_step(run_dir, step, {"dtype": "float32"})
             check_vocabulary("path", tokenizer, encoder)
-        model = getattr(model, "student", model)  # Of a distillation.
+        model = trained_model(model)
         try:
             heads = head_arrays(model) if isinstance(model, Objective) else None
         except TypeError:  # It has weights that are no heads.

@@ -79,6 +79,11 @@ class Head:
         return [f"{n} {one}, not {other}" for n, one, other in pairs if one != other]
 
 
+def trained_model(model: Any) -> Any:
+    """The model that a training is for: of a distillation, its student."""
+    return getattr(model, "student", model)
+
+
 def heads_of(model: Any) -> dict[str, Head]:
     """The heads of a model by name; none of a model that is no objective."""
     return getattr(model, "heads", dict)()

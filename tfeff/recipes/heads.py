@@ -8,7 +8,7 @@ import keras
 import numpy as np
 
 from tfeff.encoders.preset_heads import head_names, read_head, read_task
-from tfeff.objectives.heads import heads_of, weights_beside
+from tfeff.objectives.heads import heads_of, trained_model, weights_beside
 from tfeff.recipes.runs import read_config
 from tfeff.storage.arguments import READ_MODEL, paths
 from tfeff.tasks.pretrained import find_preset, split_step
@@ -42,13 +42,14 @@ class PretrainedHeads:
         trained = None  # A preset, or a distilled student, which keeps its heads in it.
         if has_model and os.path.isfile(os.path.join(run_dir, "config.json")):
             trained = read_config(run_dir).get("objective")
-        if trained == objective:
+        # A step of a run of no objective is of a distillation.
+        if trained == objective or (trained is None and step is not None):
             with named_as(step="pretrained", run_dir="pretrained"):
                 checkpoint, _ = run_checkpoint(run_dir, step)
-            self.model = load_checkpoint(checkpoint, compile=False)
+            self.model = trained_model(load_checkpoint(checkpoint, compile=False))
             heads = heads_of(self.model)
             self.arrays = {name: head.arrays() for name, head in heads.items()}
-        elif trained is None and step is None:
+        elif trained is None:
             self.arrays = read_heads(run_dir)
 
     def settings(self) -> dict:

@@ -11,7 +11,7 @@ from tfeff.encoders import preset_heads
 from tfeff.encoders.preset_files import preset_folder
 from tfeff.encoders.preset_heads import head_names, read_head, read_task
 from tfeff.objectives import registry
-from tfeff.objectives.heads import heads_of
+from tfeff.objectives.heads import heads_of, trained_model
 from tfeff.objectives.masked_lm import MaskedLM
 from tfeff.objectives.objective import Objective, OptionError
 from tfeff.storage.arguments import READ_MODEL, paths
@@ -110,10 +110,10 @@ def load_objective(
     """Reads a pretrained model with its heads, and its tokenizer.
 
     Args:
-        path: a run of pretraining, of which the newest checkpoint is read; `"RUN@STEP"`
-            for another one that it has kept; or a preset that keeps the heads, as
-            `tfeff convert` writes it of published checkpoints, and `save_pretrained` of
-            an objective.
+        path: a run of pretraining, or of a distillation in general of predictions, of
+            which the newest checkpoint is read; `"RUN@STEP"` for another one that it
+            has kept; or a preset that keeps the heads, as `tfeff convert` writes it of
+            published checkpoints, and `save_pretrained` of an objective.
         objective: `"masked_lm"`, `"next_sentence"`, `"sentence_order"` or
             `"permutation_lm"`.
 
@@ -147,7 +147,8 @@ def load_objective(
         with named_as(step="path", run_dir="path"):
             checkpoint, _ = run_checkpoint(run_dir, step)
     if checkpoint is not None:
-        model = load_checkpoint(checkpoint)
+        loaded = load_checkpoint(checkpoint)
+        model = trained_model(loaded)
         heads = heads_of(model)
         if objective in heads:
             tokenizer = _run_tokenizer(run_dir, model.encoder)
@@ -158,9 +159,11 @@ def load_objective(
                 model = MaskedLM(model.encoder, **settings)
                 model.compile()
                 model.head.as_head().assign(arrays)
+            elif not model.compiled:  # A student.
+                model.compile()
             return model, tokenizer
         if step is not None or preset_folder(path) == path:  # It is not finished.
-            held = _with_heads(f"a {type(model).__name__}", sorted(heads))
+            held = _with_heads(f"a {type(loaded).__name__}", sorted(heads))
             raise _without_head(path, objective, held)
     preset = find_preset(path)
     names = head_names(preset)
