@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import re
 import shutil
 
 import numpy as np
@@ -323,8 +324,8 @@ def test_what_is_no_such_run_is_named(pretrained, corpus, tmp_path):
     check("must be the folder of a run, which has a config.json", tmp_path)
     check("One of `run_dir` and `pretrained` must be given", "x", pretrained="y")
     check("`sequence_length` must be left out", pretrained, sequence_length=9)
-    at = r"`pretrained` must be a preset; .*`run_dir='x'` and `step=3`"
-    check(at, None, pretrained="x@3")
+    at = f"pretrained='{pretrained}@4'. Give `run_dir='{pretrained}'` and `step=4`$"
+    check(at, None, pretrained=f"{pretrained}@4")
     text = tmp_path / "blank.txt"
     for content, message in (("", "is empty"), ("\n \n", "blank lines only")):
         text.write_text(content)
@@ -345,3 +346,25 @@ def test_what_is_no_such_run_is_named(pretrained, corpus, tmp_path):
     check("of `tfeff pretrain` or `tfeff stack`.*metrics.json", tmp_path)
     (tmp_path / "config.json").write_text("{")
     check("is not valid JSON", tmp_path)
+
+
+def test_a_run_of_another_kind_is_evaluated_as_a_preset(tmp_path):
+    """A distillation's steps are of no objective, its student is."""
+
+    def check(message, **given):
+        with pytest.raises(ValueError, match=re.escape(message) + "$"):
+            evaluate(EvaluateSettings(corpus=("x",), **given))
+
+    run = str(tmp_path / "run")
+    step = f"must be a preset, and no step of a run. Received: pretrained='{run}@4'"
+    check(step, pretrained=f"{run}@4")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.json").write_text('{"stage": "general"}')
+    check(step, pretrained=f"{run}@4")
+    check(f"run_dir='{run}'", run_dir=run)
+    encoder = tfeff.encoders.build("bert_tiny", vocabulary_size=60, num_layers=1)
+    model = tfeff.objectives.MaskedLM(encoder)
+    tfeff.tasks.save_pretrained(model, tokenizer(), tmp_path / "run" / "preset")
+    advice = f". `pretrained='{run}'` is the end of this run"
+    check(f"{step}{advice}", pretrained=f"{run}@4")
+    check(f"run_dir='{run}'{advice}", run_dir=run)

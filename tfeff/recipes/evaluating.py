@@ -157,10 +157,12 @@ def _subject(settings):
         with named_as(path="pretrained"):
             run_dir, at_step = split_step(settings.pretrained)
         if at_step is not None:
+            advice = _as_preset(run_dir)
+            if _is_of_an_objective(run_dir):
+                advice = f". Give `run_dir={run_dir!r}` and `step={at_step}`"
             raise ValueError(
-                "`pretrained` must be a preset; of a run's checkpoint, give "
-                f"`run_dir={run_dir!r}` and `step={at_step}`. Received: "
-                f"pretrained={settings.pretrained!r}"
+                "`pretrained` must be a preset, and no step of a run. Received: "
+                f"pretrained={settings.pretrained!r}{advice}"
             )
         return _subject_of_preset(settings)
     of_run = read_settings(settings.run_dir)
@@ -172,6 +174,23 @@ def _subject(settings):
         objective(of_run).examples,
         (of_run.sequence_length, crosses_documents(settings.run_dir, of_run)),
     )
+
+
+def _is_of_an_objective(run_dir):
+    """Whether a folder is of a run that `read_settings` reads."""
+    try:
+        return "objective" in read_config(run_dir)
+    except ValueError:
+        return False
+
+
+def _as_preset(run_dir):
+    """Advice: a run of another kind whose preset can be evaluated."""
+    try:
+        has_head = not set(_OF_PRESETS).isdisjoint(own_head_names(run_dir))
+    except ValueError:
+        return ""
+    return f". `pretrained={run_dir!r}` is the end of this run" if has_head else ""
 
 
 def _subject_of_preset(settings):
@@ -278,6 +297,7 @@ def read_settings(run_dir: str) -> PretrainSettings:
             "`run_dir` must be of `tfeff pretrain` or `tfeff stack`. Of another run "
             "metrics.json has the metrics of its development set, and `tfeff finetune "
             f"--predict_split` predicts other parts. Received: run_dir={run_dir!r}"
+            f"{_as_preset(run_dir)}"
         )
     cls = StackSettings if "doublings" in config else PretrainSettings
     with named_as(directory="run_dir"):
