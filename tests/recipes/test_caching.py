@@ -2,18 +2,23 @@
 
 import json
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
+import tfeff
 from tests.subjects.files import contents
 from tests.subjects.recipes import SMALL
+from tests.subjects.sentences import tokenizer
 from tests.subjects.stores import make_store
 from tfeff import storage
 from tfeff.command import main
 from tfeff.recipes import CacheSettings, PretrainSettings, cache, corpora, pretraining
+from tfeff.recipes.pretraining_data import make_data
+from tfeff.recipes.runs import open_run
 from tfeff.tasks import run_tokenizer
 
 TEXT = ("vocabulary_size", "sequence_length", "validation_fraction")
@@ -119,6 +124,36 @@ def test_runs_that_do_not_fit(cached, tmp_path, change, message):
     }
     with pytest.raises(ValueError, match=message):
         pretraining.pretrain(PretrainSettings(**{**fitting, **change}))
+
+
+def test_another_tokenizer_than_the_encoders_is_named(cached, tmp_path):
+    encoder = tfeff.encoders.build("bert_tiny", vocabulary_size=60, num_layers=1)
+    tfeff.tasks.save_pretrained(encoder, tokenizer(), tmp_path / "preset")
+    of_run = PretrainSettings(
+        run_dir=str(tmp_path / "run"),
+        cache_dir=str(cached),
+        pretrained=str(tmp_path / "preset"),
+        sequence_length=24,
+    )
+    message = (
+        "`cache_dir` must have sequences of the tokenizer of `pretrained`: "
+        f"`tfeff cache --tokenizer={tmp_path}/preset`. Received: cache_dir='{cached}', "
+        f"pretrained='{tmp_path}/preset'"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        pretraining.pretrain(of_run)
+    assert not (tmp_path / "run").exists()
+
+
+def test_another_tokenizer_than_the_runs_is_named(cached, tmp_path):
+    of_run = PretrainSettings(
+        run_dir=str(tmp_path / "run"), cache_dir=str(cached), sequence_length=24
+    )
+    message = "`cache_dir` must have sequences of the tokenizer of this run.*run_dir='"
+    with open_run(of_run) as run:
+        run_tokenizer.save_run_tokenizer(tokenizer(), run.directory)
+        with pytest.raises(ValueError, match=message):
+            make_data(run, of_run)
 
 
 @pytest.mark.parametrize("objective", ["sentence_order", "next_sentence"])

@@ -120,14 +120,14 @@ def test_a_cache_that_is_not_there_is_not_needed(tmp_path, monkeypatch, capsys):
     def away(path):
         raise OSError(f"Reading {path} failed")
 
-    monkeypatch.setattr(data_record, "cached_crosses_documents", away)
+    monkeypatch.setattr(data_record, "cached_manifest", away)
     settings = PretrainSettings(run_dir=str(tmp_path), cache_dir="/gone/cache")
     assert not crosses_documents(str(tmp_path), settings)
     assert "Reading /gone/cache failed" in capsys.readouterr().err
 
 
 def test_a_url_that_a_run_alone_names_is_not_asked(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(data_record, "cached_crosses_documents", lambda path: True)
+    monkeypatch.setattr(data_record, "cached_manifest", None)
     settings = PretrainSettings(run_dir=str(tmp_path), cache_dir="s3://bucket/cache")
     assert not crosses_documents(str(tmp_path), settings)
     assert "s3://bucket/cache is not asked" in capsys.readouterr().err

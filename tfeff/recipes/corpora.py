@@ -270,8 +270,8 @@ def open_caches(
     return trained, validated
 
 
-def cached_crosses_documents(folder: str) -> bool:
-    """Whether the sequences of the caches in a folder may span documents.
+def cached_manifest(folder: str) -> Manifest:
+    """The settings of the caches in a folder: the manifest of what to train on.
 
     Args:
         folder: as of `open_caches`; no more than a manifest is read of it.
@@ -286,7 +286,7 @@ def cached_crosses_documents(folder: str) -> bool:
         select=lambda _: [FILE_NAME],
     )
     with named_as(directory="cache_dir"):
-        return Manifest.read(path).cross_documents
+        return Manifest.read(path)
 
 
 def _report(trained, validated):

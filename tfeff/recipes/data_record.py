@@ -13,7 +13,7 @@ import numpy as np
 
 import tfeff
 from tfeff.objectives.registry import is_of_tfeff
-from tfeff.recipes.corpora import CACHES, cached_crosses_documents
+from tfeff.recipes.corpora import CACHES, cached_manifest
 from tfeff.recipes.pretrain_settings import PretrainSettings
 from tfeff.storage.arguments import READ_MODEL, paths
 from tfeff.tasks.pretrained import find_preset, split_step
@@ -240,7 +240,7 @@ def crosses_documents(run_dir: str, settings: PretrainSettings) -> bool:
         # A run may be a stranger's, and nobody else names the URL.
         if is_url(settings.cache_dir):
             raise ValueError(f"{settings.cache_dir} is not asked")
-        return cached_crosses_documents(settings.cache_dir)
+        return cached_manifest(settings.cache_dir).cross_documents
     except (OSError, ValueError) as error:
         say(
             "sequences are taken to end with their documents, as the run does not tell "

@@ -22,6 +22,7 @@ from tfeff.recipes.intervals import eval_every
 from tfeff.recipes.overrides import check_override
 from tfeff.recipes.pretrain_settings import PretrainSettings
 from tfeff.recipes.pretraining_data import (
+    check_cached_tokenizer,
     check_pairs,
     check_targets,
     make_data,
@@ -210,6 +211,8 @@ def run_pretraining(
         # Before the folder: not all settings make one. A run that has begun needs none,
         # nor what it was pretrained from, which may be gone.
         new = None if has_begun else make_model()
+    if new is not None:
+        check_cached_tokenizer(settings)
     with open_run(settings, strategy) as run:
         tokenizer, train, valid = run.by_chief(
             lambda: make_data(run, settings),

@@ -1,14 +1,16 @@
 """The text of a pretraining: its tokenizer, its caches and their batches."""
 
+import contextlib
 import functools
 import os
 
 import tensorflow as tf
 
 import tfeff
+from tfeff.data.cache.manifest import OtherTokenizer
 from tfeff.recipes.corpora import (
     build_caches,
-    cached_crosses_documents,
+    cached_manifest,
     given_tokenizer,
     open_caches,
     train_and_validation,
@@ -34,7 +36,7 @@ def make_data(run, settings):
     if settings.cache_dir:
         tokenizer = _tokenizer(run, given, None, settings)
         length = settings.sequence_length
-        with named_as(directory="cache_dir"):
+        with named_as(directory="cache_dir"), _other_tokenizer_named(settings):
             caches = open_caches(settings.cache_dir, tokenizer, length)
         source = f"cache_dir={settings.cache_dir!r}"
     else:
@@ -70,12 +72,41 @@ def check_pairs(settings):
     """Raises where the sequences of `cache_dir` cannot be made pairs of sentences."""
     is_of_pairs = isinstance(objective(settings).examples, tfeff.data.SentencePairs)
     cache_dir = settings.cache_dir
-    if is_of_pairs and cache_dir and cached_crosses_documents(cache_dir):
+    if is_of_pairs and cache_dir and cached_manifest(cache_dir).cross_documents:
         raise ValueError(
             "`cache_dir` must have sequences of one document each for pairs of "
             "sentences: those of tfeff cache without --cross_documents. Received: "
             f"cache_dir={cache_dir!r}, objective={settings.objective!r}"
         )
+
+
+def check_cached_tokenizer(settings):
+    """Raises where the sequences of `cache_dir` are of another tokenizer.
+
+    Args:
+        settings: of a new run, whose model has been made: `pretrained` is there.
+    """
+    if settings.cache_dir and settings.pretrained:
+        tokenizer = tfeff.convert.load_tokenizer(settings.pretrained)
+        manifest = cached_manifest(settings.cache_dir)
+        with _other_tokenizer_named(settings):
+            manifest.check_tokenizer(tfeff.data.tokenizer_fingerprint(tokenizer))
+
+
+@contextlib.contextmanager
+def _other_tokenizer_named(settings):
+    """Within it, another tokenizer than that of the caches is an error of settings."""
+    try:
+        yield
+    except OtherTokenizer as error:
+        name, whose = "run_dir", "this run, which another one cannot go on with"
+        if settings.pretrained:
+            name = "pretrained"
+            whose = f"`pretrained`: `tfeff cache --tokenizer={settings.pretrained}`"
+        raise ValueError(
+            f"`cache_dir` must have sequences of the tokenizer of {whose}. Received: "
+            f"cache_dir={settings.cache_dir!r}, {name}={getattr(settings, name)!r}"
+        ) from error
 
 
 def check_targets(settings, batches):

@@ -19,6 +19,10 @@ LENGTHS = "lengths.npy"  # [N] uint32, the int32 words of each record, in order.
 _FORMAT = 4
 
 
+class OtherTokenizer(ValueError):
+    """A tokenizer that is not the one of a cache."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Shard:
     """A file of a cache."""
@@ -111,7 +115,7 @@ class Manifest:
     def check_tokenizer(self, fingerprint: str) -> None:
         """Raises unless the fingerprint is that of the cache's tokenizer."""
         if fingerprint != self.tokenizer_hash:
-            raise ValueError(
+            raise OtherTokenizer(
                 "`tokenizer` must be the one that the cache was built with. Received: "
                 f"a tokenizer with hash {fingerprint}, while the cache has "
                 f"{self.tokenizer_hash}"
