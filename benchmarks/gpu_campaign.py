@@ -267,7 +267,7 @@ def train(case: dict[str, str], end: float) -> tuple[dict, list[dict]] | None:
         # The first compiles.
         "tokens_a_second": round(every * size * length / float(np.median(seconds))),
         "command": machine.command(),
-        "commit": machine.commit(),
+        "commit": machine.COMMIT,
         "versions": machine.versions("jax", "keras", "numpy"),
     }
     return row, [{**case, **point} for point in curve]

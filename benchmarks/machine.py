@@ -1,7 +1,6 @@
 """The machine, versions and command of a result."""
 
 import contextlib
-import functools
 import importlib.metadata
 import os
 import platform
@@ -22,7 +21,7 @@ def origin() -> dict[str, str]:
         "machine": processor(),
         "versions": versions(*MEASURED),
         "command": command(),
-        "commit": commit(),
+        "commit": COMMIT if commit() == COMMIT else f"{COMMIT} to {commit()}",
     }
 
 
@@ -47,7 +46,6 @@ def versions(*packages: str) -> str:
     return ", ".join(found)
 
 
-@functools.cache
 def commit() -> str:
     """The commit of the code, with a mark where files but results differ from it.
 
@@ -84,3 +82,6 @@ def processor() -> str:
     known = {"amx_bf16": "AMX", "avx512f": "AVX-512", "avx2": "AVX2"}
     widest = next((f" with {known[flag]}" for flag in known if flag in flags), "")
     return f"{name}{widest}, {os.cpu_count()} cores"
+
+
+COMMIT = commit()  # Of the code as the program begins.

@@ -16,21 +16,16 @@ def read(path: str) -> list[dict[str, str]]:
 
 
 def append(path: str, fields, rows) -> None:
-    """Adds rows to the CSV file, under a header of `fields` if it is new.
-
-    Raises:
-        ValueError: if the file has other columns.
-    """
-    with open(path, "a+", encoding="utf-8", newline="") as file:
-        file.seek(0)
-        header = next(csv.reader(file), None)
-        if header not in (None, [*fields]):
-            raise ValueError(f"{path} must have the columns {fields}. It has {header}")
-        file.seek(0, os.SEEK_END)
+    """Adds rows to the CSV file, and columns that it does not have yet."""
+    earlier = read(path)
+    if earlier:
+        fields = tuple(dict.fromkeys((*earlier[0], *fields)))
+    unfinished = f"{path}.partial"
+    with open(unfinished, "w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, fields)
-        if header is None:
-            writer.writeheader()
-        writer.writerows(rows)
+        writer.writeheader()
+        writer.writerows([*earlier, *rows])
+    os.replace(unfinished, path)
 
 
 def record(path: str, fields, rows) -> None:

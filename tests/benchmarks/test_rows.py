@@ -35,12 +35,15 @@ def test_every_row_is_recorded_with_its_origin(rows, tmp_path):
     assert line.count(first["commit"]) == 1
 
 
-def test_rows_of_other_columns_are_refused(rows, tmp_path):
+def test_new_columns_are_added_to_earlier_rows(rows, tmp_path):
     path = str(tmp_path / "some.csv")
     rows.append(path, ("what", "value"), [{"what": "a", "value": 1}])
-    with pytest.raises(ValueError, match=r"some\.csv must have the columns"):
-        rows.append(path, ("what", "cost", "value"), [{"what": "b", "value": 1}])
-    assert rows.read(path) == [{"what": "a", "value": "1"}]
+    rows.append(path, ("what", "cost", "value"), [{"what": "b", "cost": 2, "value": 3}])
+    assert rows.read(path) == [
+        {"what": "a", "value": "1", "cost": ""},
+        {"what": "b", "value": "3", "cost": "2"},
+    ]
+    assert [file.name for file in tmp_path.iterdir()] == ["some.csv"]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

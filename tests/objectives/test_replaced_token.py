@@ -347,6 +347,27 @@ def test_a_generator_has_heads_that_its_attention_can_have(preset, heads, shifts
     assert np.isfinite(outputs["replaced"]).all()
 
 
+@pytest.mark.parametrize(
+    ("attentions", "num_heads", "heads"),
+    [
+        (["self", {"name": "one_head"}], 4, 2),
+        (["mixed", {"name": "one_head"}], 4, 2),
+        ([{"name": "mixed", "head_ratio": 3}, {"name": "one_head"}], 36, 6),
+    ],
+)
+def test_a_generator_has_heads_that_all_its_attentions_can_have(
+    attentions, num_heads, heads
+):
+    sizes = {"hidden_dim": 4 * num_heads, "num_heads": num_heads, "num_layers": 2}
+    encoder = make_encoder(attention=attentions, **sizes)
+    assert generator_for(encoder).num_heads == heads
+
+
+def test_another_attention_does_not_have_the_encoder_s_heads():
+    encoder = make_encoder("convbert_base", hidden_dim=48, num_heads=12)
+    assert generator_for(encoder, attention="self").num_heads == 3
+
+
 def test_heads_that_are_fewer_than_shifts_are_named():
     sizes = {"hidden_dim": 48, "intermediate_dim": 48, "num_heads": 12}
     encoder = make_encoder("blockbert_n3_base", **sizes)
@@ -370,6 +391,10 @@ def test_names_bad_arguments():
     for ratio in (0.3, 0.001):
         with pytest.raises(ValueError, match="whole `hidden_dim`.*Received"):
             generator_for(encoder, ratio)
+    blocks = make_encoder("blockbert_n2_base", hidden_dim=48, num_heads=12)
+    for wrong in ("2", 2.5, None):
+        with pytest.raises(TypeError, match="`num_heads` must be an integer"):
+            generator_for(blocks, num_heads=wrong)
     with pytest.raises(ValueError, match="num_hedas=2. Did you mean 'num_heads'"):
         generator_for(encoder, 0.5, num_hedas=2)
     with pytest.raises(ValueError, match="`embedding_dim` must.*Received"):

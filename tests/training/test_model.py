@@ -259,20 +259,38 @@ def test_a_mask_of_what_was_pooled_is_none_of_targets(accumulation_steps):
     assert np.isfinite(history["loss"][0])
 
 
-def test_the_loss_of_replicas_with_other_numbers_of_rows_is_one_device_s():
+class WithLoss(DistributedModel):
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, **_):
+        loss = keras.losses.MeanSquaredError()(y, y_pred)
+        # As Keras' own does, for gradients that are summed.
+        return loss / tf.distribute.get_strategy().num_replicas_in_sync
+
+
+@pytest.mark.parametrize(
+    ("cls", "compiled", "batch_sizes"),
+    [
+        (DistributedModel, GlobalMeanSquaredError(), (3, 8, 12)),
+        (DistributedModel, [GlobalMeanSquaredError()], (3, 8, 12)),
+        (WithLoss, None, (5, 8)),  # A mean of no rows is NaN.
+    ],
+    ids=["global", "list", "own"],
+)
+def test_the_loss_of_replicas_with_other_numbers_of_rows_is_one_device_s(
+    cls, compiled, batch_sizes
+):
     def loss(scope, batch_size, method):
         keras.utils.set_random_seed(0)
         with scope:
             x = keras.Input((1,))
-            model = DistributedModel(x, keras.layers.Dense(1)(x)[:, 0])
-            model.compile(keras.optimizers.SGD(0.0), GlobalMeanSquaredError())
+            model = cls(x, keras.layers.Dense(1)(x)[:, 0])
+            model.compile(keras.optimizers.SGD(0.0), compiled)
         rows = np.linspace(0, 3, 13)
         # The sums of weights in each replica differ as well.
         data = tf.data.Dataset.from_tensor_slices((rows[:, None], rows, 1 + rows))
         found = getattr(model, method)(data.batch(batch_size), verbose=0)
         return found.history["loss"][0] if method == "fit" else found
 
-    for batch_size in (3, 8, 12):
+    for batch_size in batch_sizes:
         for method in ("fit", "evaluate"):
             one = loss(contextlib.nullcontext(), batch_size, method)
             two = loss(two_replicas().scope(), batch_size, method)

@@ -412,14 +412,18 @@ def test_two_replicas_have_one_device_s_scales_of_float8(policy):
         ),
     ],
 )
-def test_what_several_replicas_cannot_do_is_named(optimizer, is_float8, message):
-    def compiled():
+def test_training_that_several_replicas_cannot_do_is_named(
+    optimizer, is_float8, message, tmp_path
+):
+    with two_replicas().scope():
         x = keras.Input((2,))
         model = DistributedModel(x, keras.layers.Dense(4)(x))
+        model.compile(optimizer(), "mse")
         if is_float8:
             model.quantize("float8")
-        model.compile(optimizer(), "mse")
-
-    compiled()
-    with two_replicas().scope(), pytest.raises(ValueError, match=message):
-        compiled()
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, np.zeros((len(X), 4)), verbose=0)
+    path = str(tmp_path / "model.keras")
+    model.save(path)
+    with two_replicas().scope():  # It predicts all the same.
+        assert keras.models.load_model(path).predict(X, verbose=0).shape == (len(X), 4)

@@ -107,7 +107,7 @@ def test_the_first_signal_says_that_it_waits(capfd):
     with pytest.raises(KeyboardInterrupt), HeldSignals():
         signal.raise_signal(signal.SIGINT)
         assert capfd.readouterr().err == (
-            "SIGINT: what is done is saved first. A second does not wait.\n"
+            "SIGINT: waits for the work at hand. A second one does not.\n"
         )
         signal.raise_signal(signal.SIGINT)
     assert not capfd.readouterr().err

@@ -211,9 +211,12 @@ def _other_architectures(encoder, heads, task, tokenizer, name, written=None):
     better = []
     for other in _ALIKE - {name}:
         try:
-            configuration, _, found = checkpoint(encoder, heads, task, other)
+            configuration = make_configuration(encoder, other)
+            found = write_heads(ARCHITECTURES[other], encoder, heads, task)
             if tokenizer is not None:
                 _check_tokenizer(tokenizer, encoder, configuration)
+            if written is None:
+                encoder_tensors(encoder, other)  # May be what is refused.
         except ValueError:
             continue
         if written is None or set(found.names) > set(written):

@@ -7,21 +7,22 @@ from tfeff.encoders.encoder import check_encoder
 from tfeff.encoders.layer_states import FROZEN, QUANTIZED
 from tfeff.layers.mixed_attention import MixedAttention
 from tfeff.layers.partitioned import Partitioned
-from tfeff.utils.checks import is_number
+from tfeff.utils.checks import check_integer, is_number
 
 
 def generator_for(encoder: Encoder, ratio: float = 1 / 4, **overrides: Any) -> Encoder:
     """A smaller encoder of the same kind, as the generator of replaced tokens.
 
-    It has as many layers; hidden states and feed-forward networks are `ratio` times
-    as wide. The number of heads is `ratio` times theirs, rounded down, at least one, so
-    that heads keep their size where that is a whole number; none is switched off. Mixed
-    attention's are a multiple of its `head_ratio`, or one; parts on both sides of a
-    position an even number, at least two; blockwise attention's are divided among its
-    shifts as there, at least one for each. Its token, position
-    and segment tables and the norm after them **are** those of `encoder`, trained and
-    saved once, and frozen or quantized if they are so there; all else is new and
-    trainable. A projection maps their width to its own.
+    It has as many layers; hidden states and feed-forward networks are `ratio` times as
+    wide. The number of heads is `ratio` times theirs, rounded down, at least one, so
+    that heads keep their size where that is a whole number; none is switched off. Where
+    an attention cannot have so many it is the next lower number, else the next higher
+    one: mixed attention's is a multiple of its `head_ratio`, or one, that of parts on
+    both sides of a position is even. Blockwise attention's heads are divided among its
+    shifts as there, at least one for each. Its token, position and segment tables and
+    the norm after them **are** those of `encoder`, trained and saved once, and frozen
+    or quantized if they are so there; all else is new and trainable. A projection maps
+    their width to its own.
 
     Args:
         encoder: the discriminator's `tfeff.encoders.Encoder`.
@@ -74,11 +75,15 @@ def generator_for(encoder: Encoder, ratio: float = 1 / 4, **overrides: Any) -> E
             )
         config[name] = int(width)
     heads = max(1, int(share * config["num_heads"]))
-    config["num_heads"] = min(_possible(heads, b.attention) for b in encoder.blocks)
     config["embedding_dim"] = encoder.embedding_dim
+    if "attention" in overrides:
+        config["num_heads"] = heads
+    else:
+        config["num_heads"] = _possible(heads, config["num_heads"], encoder)
+        heads = overrides.get("num_heads", config["num_heads"])
+        heads = check_integer("num_heads", heads)
+        config["attention"] = _with_heads(config["attention"], heads)
     config |= overrides
-    if "attention" not in overrides:
-        config["attention"] = _with_heads(config["attention"], config["num_heads"])
     try:
         return type(encoder).from_config(config | {"tables_of": encoder})
     except ValueError as error:
@@ -89,15 +94,28 @@ def generator_for(encoder: Encoder, ratio: float = 1 / 4, **overrides: Any) -> E
         ) from error
 
 
-def _possible(heads, attention):
-    """The most heads, up to so many, that an attention of this kind can have."""
+def _possible(heads, most, encoder):
+    """The number of heads that all attentions of an encoder can have.
+
+    The largest one up to `heads`, or else the smallest one up to `most`, its own.
+    """
+    units = [_unit(block.attention) for block in encoder.blocks]
+    return next(
+        number
+        for number in (*range(heads, 0, -1), *range(heads + 1, most + 1))
+        if all(number == one or number % unit == 0 for unit, one in units)
+    )
+
+
+def _unit(attention):
+    """What divides an attention's heads, and a number of them that it need not."""
     if isinstance(attention, MixedAttention):
-        return max(1, heads - heads % attention.head_ratio)
+        return attention.head_ratio, 1
     if isinstance(attention, Partitioned):
         layer = attention.partition_layer
         if layer.boundaries is None and layer.partition is None:
-            return max(2, heads - heads % 2)  # Half of them on each side.
-    return heads
+            return 2, None  # Half of them are on each side.
+    return 1, None
 
 
 def _with_heads(attention, heads):

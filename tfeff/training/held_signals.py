@@ -48,7 +48,7 @@ class HeldSignals:
         if self.received is None:
             self.received = number
             name = signal.Signals(number).name
-            text = f"{name}: what is done is saved first. A second does not wait.\n"
+            text = f"{name}: waits for the work at hand. A second one does not.\n"
             with contextlib.suppress(OSError):  # Nobody may read it any more.
                 os.write(2, text.encode())
             return

@@ -293,9 +293,7 @@ class DistributedModel(
 
         Raises:
             ValueError: if the optimizer has a `layer_decay` and the model no
-                `encoder`, or accumulates gradients itself; on several replicas, if it
-                has an `ema_overwrite_frequency`, or is not of tfeff where weights are
-                quantized to float8; with `accumulation_steps`
+                `encoder`, or accumulates gradients itself; with `accumulation_steps`
                 if a loss is no mean over the global batch, such as
                 `tfeff.objectives.GlobalMeanCrossentropy`; on PyTorch if
                 `steps_per_execution` is not 1.
@@ -329,10 +327,9 @@ class DistributedModel(
                 "Received: gradient_accumulation_steps="
                 f"{optimizer.gradient_accumulation_steps}"
             )
-        if num_replicas(self) > 1:
-            self._check_on_replicas(optimizer)
-            if _is_global(loss):
-                report_loss_by(self, MeanOfShares(name="loss"))
+        has_loss = any(x is not None for x in keras.tree.flatten(loss))
+        if num_replicas(self) > 1 and has_loss and _is_global(loss):
+            report_loss_by(self, MeanOfShares(name="loss"))
         if getattr(optimizer, "layer_decay", None) is None:
             return
         if getattr(self, "encoder", None) is None:
@@ -342,8 +339,9 @@ class DistributedModel(
             )
         optimizer.set_encoder(self.encoder)
 
-    def _check_on_replicas(self, optimizer):
+    def _check_on_replicas(self):
         """Raises where Keras' optimizer would fail, or let replicas drift apart."""
+        optimizer = unscaled(self.optimizer)
         if optimizer.use_ema and optimizer.ema_overwrite_frequency:
             raise ValueError(
                 "`optimizer` must have no `ema_overwrite_frequency` on several "
@@ -451,6 +449,8 @@ class DistributedModel(
 
     def make_train_function(self, force: bool = False) -> Callable:
         if self.train_function is None or force:
+            if num_replicas(self) > 1:
+                self._check_on_replicas()
             super().make_train_function(force)
             self.train_function = looped(self, self.train_step, self.train_function)
             self._trains = self._trained_weights()
