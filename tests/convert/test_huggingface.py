@@ -311,7 +311,10 @@ def test_configurations_are_the_inverse_of_arguments(name, overrides):
         (dict(attention=["self", shaw()["attention"], "self"]), "attention='relative'"),
         (dict(attention="mixed"), "mask_conv=True, not False"),
         (dict(attention=CONVBERT | {"head_ratio": 4}), "head_ratio=4, not 2"),
-        (dict(attention=CONVBERT | {"convolution": "none"}), "convolution='none'"),
+        (
+            dict(attention={"name": "mixed", "convolution": "none"}),
+            "convolution='none'",
+        ),
         (dict(attention=CONVBERT, sharing="all"), "sharing='all', not 'none'"),
         (XLNET | dict(num_segments=2), "num_segments=2, not 0"),
         (XLNET | dict(attention_dropout=0.3), "attention dropout=0.3, not 0.1"),

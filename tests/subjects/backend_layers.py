@@ -46,8 +46,9 @@ ATTENTIONS = {
     "sparse": lambda **blocks: SparseAttention(4, stride=3, expressivity=1, **blocks),
     **{
         kind: lambda kind=kind, **blocks: MixedAttention(4, 2, 3, kind, **blocks)
-        for kind in ("span_dynamic", "dynamic", "lightweight", "separable", "none")
+        for kind in ("span_dynamic", "dynamic", "lightweight", "separable")
     },
+    "none": lambda **blocks: MixedAttention(4, convolution="none", **blocks),
     "lightweight_conv": lambda: LightweightConv1D(4, 3),
     "dynamic_conv": lambda: DynamicConv1D(4, 3),
 }
