@@ -363,6 +363,12 @@ def test_a_generator_has_heads_that_all_its_attentions_can_have(
     assert generator_for(encoder).num_heads == heads
 
 
+def test_attentions_that_were_given_their_parts_keep_them():
+    attention = {"name": "one_head", "num_parts": 4}
+    encoder = make_encoder(num_heads=1, attention=attention)
+    assert generator_for(encoder).blocks[0].attention.num_parts == 4
+
+
 def test_another_attention_does_not_have_the_encoder_s_heads():
     encoder = make_encoder("convbert_base", hidden_dim=48, num_heads=12)
     assert generator_for(encoder, attention="self").num_heads == 3

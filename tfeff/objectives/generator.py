@@ -97,14 +97,16 @@ def generator_for(encoder: Encoder, ratio: float = 1 / 4, **overrides: Any) -> E
 def _possible(heads, most, encoder):
     """The number of heads that all attentions of an encoder can have.
 
-    The largest one up to `heads`, or else the smallest one up to `most`, its own.
+    The largest one up to `heads`, or else the smallest one up to `most`, its own; or
+    `heads` where the attentions have been given another number than `most`.
     """
     units = [_unit(block.attention) for block in encoder.blocks]
-    return next(
+    possible = (
         number
         for number in (*range(heads, 0, -1), *range(heads + 1, most + 1))
         if all(number == one or number % unit == 0 for unit, one in units)
     )
+    return next(possible, heads)
 
 
 def _unit(attention):

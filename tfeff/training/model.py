@@ -139,7 +139,9 @@ class DistributedModel(
             ValueError: if a data set has no end, and `steps_per_epoch`, or
                 `validation_steps`, is not given; if there is a `class_weight`, and
                 labels are of tokens or batches have weights; if other weights train
-                than when the model was trained before, without another `compile`.
+                than when the model was trained before, without another `compile`; on
+                several replicas, if the optimizer has an `ema_overwrite_frequency`, or
+                is not of tfeff where weights are quantized to float8.
         """
         given = _arguments("fit", x, y, *args, **kwargs)
         check_batches(self, x, y)
