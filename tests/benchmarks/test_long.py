@@ -11,6 +11,12 @@ SIZES = (512, 1024, 2048, 4096, 8192, 16384)
 
 
 @pytest.fixture(scope="module")
+def script(load):
+    """The program, loaded once: it defines its flags."""
+    return load("long.py")
+
+
+@pytest.fixture(scope="module")
 def report(load):
     return load("long_report.py")
 
@@ -26,8 +32,8 @@ def time_row(contender, way, seconds, left_out="", attention="shatter"):
     return case | row | {"note": "Two at once."}
 
 
-def test_every_attention_that_scores_pairs(load):
-    names = load("long.py")["SCORED"]
+def test_every_attention_that_scores_pairs(script, load):
+    names = script["SCORED"]
     makers = load("attentions.py")["attentions"](12, 512)
     assert len(set(names)) == len(names)
     scored = {
@@ -95,8 +101,7 @@ def test_time_table(report):
     ]
 
 
-def test_long_sequences_do_not_go_whole(load):
-    script = load("long.py")
+def test_long_sequences_do_not_go_whole(script):
     with flagsaver.flagsaver():
         flags.FLAGS(["long.py", "--whole_limit=1024"])
         assert script["ways"](1024) == list(script["WAYS"])
