@@ -14,7 +14,6 @@ import resource
 import time
 
 import environment
-import machine
 from absl import app, flags
 from rows import markdown, read, record, write_tables
 from steps import in_own_process
@@ -33,7 +32,7 @@ flags.DEFINE_enum(
 flags.DEFINE_string("results", "benchmarks/results", "Where the results go.")
 
 SETTINGS = ("length", "layers")
-FIELDS = (*SETTINGS, "preset", "memory_efficient", "gigabytes", "seconds", "machine")
+FIELDS = (*SETTINGS, "preset", "memory_efficient", "gigabytes", "seconds")
 
 
 def main(_):
@@ -55,7 +54,6 @@ def main(_):
         row = case | {
             "gigabytes": f"{gigabytes:.2f}",
             "seconds": f"{seconds:.0f}",
-            "machine": machine.processor(),
         }
         record(path, FIELDS, [row])
         print(row, flush=True)

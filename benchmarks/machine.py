@@ -1,4 +1,4 @@
-"""The machine, versions and command of a result."""
+"""The machine, versions, command and commit of a result."""
 
 import contextlib
 import importlib.metadata
@@ -17,11 +17,12 @@ MEASURED += ("onnx", "tf2onnx", "ai-edge-litert")
 
 def origin() -> dict[str, str]:
     """The machine, versions, command and commit of what is measured now."""
+    now = commit()
     return {
         "machine": processor(),
         "versions": versions(*MEASURED),
         "command": command(),
-        "commit": COMMIT if commit() == COMMIT else f"{COMMIT} to {commit()}",
+        "commit": COMMIT if now == COMMIT else f"{COMMIT} to {now}",
     }
 
 
@@ -65,8 +66,9 @@ def commit() -> str:
 
 
 def command() -> str:
-    """The command that runs the program."""
-    return shlex.join(["python", os.path.relpath(sys.argv[0]), *sys.argv[1:]])
+    """The command that runs the program, without the folder of its results."""
+    words = [word for word in sys.argv[1:] if not word.startswith("--results=")]
+    return shlex.join(["python", os.path.relpath(sys.argv[0]), *words])
 
 
 def processor() -> str:

@@ -17,7 +17,6 @@ import statistics
 import tempfile
 import time
 
-import machine
 import numpy as np
 import scale_model as model
 from absl import app, flags
@@ -28,7 +27,7 @@ FLAGS = flags.FLAGS
 flags.DEFINE_string("results", "benchmarks/results", "Where the results are.")
 flags.DEFINE_bool("measure", False, "Whether to measure what is missing.")
 
-FIELDS = ("what", "value", "machine")
+FIELDS = ("what", "value")
 LENGTH = 512
 WORKERS, ROUNDS, BATCHES, BATCH_SIZE = (1, 2, 4), 7, 100, 256
 TERABYTE = 1e12
@@ -48,7 +47,6 @@ def main(_):
                         {
                             "what": f"{measure.__name__}: {what}",
                             "value": f"{value:.4g}",
-                            "machine": machine.processor(),
                         }
                         for what, value in found.items()
                     ],
