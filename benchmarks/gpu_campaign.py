@@ -22,10 +22,9 @@ import os
 import time
 from pathlib import Path
 
-import machine
 import numpy as np
 from absl import app, flags
-from rows import append, read
+from rows import append, read, record
 
 SIZES = {
     "toy": dict(num_layers=1, num_heads=4, hidden_dim=16),
@@ -40,8 +39,7 @@ VARIANTS = (
 # All that the numbers of a training depend on, the tokens by their file's digest.
 KEY = ("device", "size", "variant", "seed", "million_tokens", "batch_size", "rate")
 KEY += ("dtype", "points", "tokens_digest")
-FIELDS = (*KEY, "length", "loss", "unigram_entropy", "tokens_a_second", "command")
-FIELDS += ("commit", "versions")
+FIELDS = (*KEY, "length", "loss", "unigram_entropy", "tokens_a_second")
 POINTS = (*KEY, "step", "loss", "val_loss")
 # As tokenizers of tfeff have them: below are padding, unknown, [CLS] and [SEP].
 MASK, FIRST_PIECE = 4, 5
@@ -112,7 +110,7 @@ def main(_):
                 return
             row, curve = done
             append(path.replace(".csv", "_curves.csv"), POINTS, curve)
-            append(path, FIELDS, [row])
+            record(path, FIELDS, [row])
             print(f"{variant}, seed {seed}: loss {row['loss']}", flush=True)
 
 
@@ -266,9 +264,6 @@ def train(case: dict[str, str], end: float) -> tuple[dict, list[dict]] | None:
         "unigram_entropy": float(data["unigram_entropy"]),
         # The first compiles.
         "tokens_a_second": round(every * size * length / float(np.median(seconds))),
-        "command": machine.command(),
-        "commit": machine.COMMIT,
-        "versions": machine.versions("jax", "keras", "numpy"),
     }
     return row, [{**case, **point} for point in curve]
 
