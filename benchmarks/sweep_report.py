@@ -2,8 +2,7 @@
 
 import statistics
 
-import machine
-from rows import markdown, read, seeds_cell
+from rows import markdown, origins, read, seeds_cell
 from sweep_table import SWEEPS
 
 FIELDS = ("sweep", "label", "seed", "size", "task", "metric", "value", "command")
@@ -17,13 +16,13 @@ def report(path: str) -> None:
         "# The papers' sweeps\n",
         "Mean over the seeds, and each seed's value in brackets. Commands, with all "
         "settings, are in [sweeps.csv](sweeps.csv).\n",
-        machine.description(),
     ]
     groups = {}
     for row in rows:
         groups.setdefault((row["sweep"], row["size"]), []).append(row)
     for number, ((name, size), found) in enumerate(groups.items()):
         lines += [f"## {SWEEPS[name].source}\n", f"{size}.\n", *table(found), ""]
+        lines += [origins(found), ""]
         picture = path.replace(".csv", f"_{name}_{number}.png")
         if SWEEPS[name].curves:
             own = [row for row in curves if (row["sweep"], row["size"]) == (name, size)]
