@@ -376,6 +376,20 @@ class LastTokens(tfeff.data.Examples):
         raise NotImplementedError
 
 
+@pytest.mark.parametrize("objective", ["masked_lm", "sentence_order", "next_sentence"])
+def test_a_new_head_is_like_a_new_encoder(objective):
+    own = {"feedforward": {"activation": "relu"}, "layer_norm_epsilon": 1e-6}
+    for override, expected in (({}, ("gelu", 1e-12)), (own, ("relu", 1e-6))):
+        sizes = {"num_layers": 1, "hidden_dim": 16, "num_heads": 4, **override}
+        settings = PretrainSettings(
+            **dict(run_dir="run", preset="bert_tiny", objective=objective, steps=2),
+            override={**sizes, "intermediate_dim": 16},
+            vocabulary_size=60,
+        )
+        found = pretraining_model.make_model(settings).head_settings
+        assert (found["activation"], found["layer_norm_epsilon"]) == expected
+
+
 def test_an_objective_without_a_mask_rate(monkeypatch):
     monkeypatch.setattr(registry, "_REGISTRY", dict(registry._REGISTRY))
     tfeff.objectives.register(

@@ -64,7 +64,7 @@ def make_model(settings: PretrainSettings, **changes) -> keras.Model:
         if settings.pretrained:
             model = _with_heads(settings, chosen, encoder)
         else:
-            model = chosen.make_model(encoder)
+            model = chosen.make_model(encoder, **_head_settings(chosen, encoder))
     if not isinstance(model, Objective):
         raise TypeError(
             "`objective` must be one whose `make_model` makes an `Objective`. "
@@ -89,11 +89,8 @@ def make_model(settings: PretrainSettings, **changes) -> keras.Model:
 def _with_heads(settings, chosen, encoder):
     """The objective's model with the heads of what it starts from, if they fit."""
     found = PretrainedHeads(settings.pretrained, settings.objective)
-    like = found.settings()
-    if is_of_tfeff(settings.objective):  # One of one's own has the settings it wants.
-        like = like or head_settings_like(encoder)
-    has_setting = chosen.has_setting("activation")
-    model = chosen.make_model(encoder, **like if has_setting else {})
+    like = _head_settings(chosen, encoder, found.settings())
+    model = chosen.make_model(encoder, **like)
     kept = found.copy(model)
     own = heads_of(model) or {settings.objective}
     new = sorted(set(own) - set(kept))
@@ -101,6 +98,19 @@ def _with_heads(settings, chosen, encoder):
     new = f", with new heads of {', '.join(new)}" if new else ""
     print(f"starting from {settings.pretrained}: its encoder and tokenizer{kept}{new}")
     return model
+
+
+def _head_settings(chosen, encoder, found=None):
+    """The settings of the head of masked tokens: those that were found, or like these.
+
+    Published models' heads are like their encoders. An objective of one's own has the
+    settings that it wants.
+    """
+    if not chosen.has_setting("activation"):
+        return {}
+    if found or not is_of_tfeff(chosen.name):
+        return found or {}
+    return head_settings_like(encoder)
 
 
 def token_loss(model: keras.Model, metrics: dict[str, float]) -> float | None:
