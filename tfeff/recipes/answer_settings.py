@@ -44,8 +44,10 @@ class AnswerSettings(TuningSettings):
     task: str = setting(
         "SQuAD1.1 or squad1, SQuAD2.0 or squad2, or a data set of MRQA.", "squad1"
     )
-    train: str = setting("File to train on, or the folder of the published ones.")
-    dev: str = setting("File, or folder, to choose the best by.")
+    train: str = setting(
+        "File to train on, or the folder of the published ones.", by_content=True
+    )
+    dev: str = setting("File, or folder, to choose the best by.", by_content=True)
     dev_split: str | None = setting(
         "The part of dev to choose by, such as dev_half of MRQA; default: dev.", None
     )

@@ -21,12 +21,13 @@ OF_TRAINED = ("tokenizer_kind", "tokenizer_lowercase")
 class CorpusSettings(Settings):
     """Settings of a corpus that is made sequences of tokens."""
 
-    corpus: tuple[str, ...] = setting(CORPUS_HELP, ("docstrings",))
+    corpus: tuple[str, ...] = setting(CORPUS_HELP, ("docstrings",), by_content=True)
     text_field: str = setting(TEXT_FIELD_HELP, "text")
     validation: tuple[str, ...] = setting(
         "Text to validate on, named like the corpus, in other files; by default a part "
         "of the corpus.",
         (),
+        by_content=True,
     )
     validation_fraction: float = setting(
         "Documents held out of the corpus.", 0.02, above=0.0, below=1.0

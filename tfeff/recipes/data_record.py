@@ -1,4 +1,7 @@
-"""A record of the data that a run reads, so that all its starts read the same."""
+"""A record of the data that a run reads, so that all its starts read the same.
+
+The versions of the libraries are noted with it, and may change.
+"""
 
 import dataclasses
 import glob
@@ -14,7 +17,9 @@ import numpy as np
 import tfeff
 from tfeff.objectives.registry import is_of_tfeff
 from tfeff.recipes.corpora import CACHES, cached_manifest
+from tfeff.recipes.moved_data import READ_DATA, has_moved_data
 from tfeff.recipes.pretrain_settings import PretrainSettings
+from tfeff.recipes.versions import note_versions
 from tfeff.storage.arguments import READ_MODEL, paths
 from tfeff.tasks.pretrained import find_preset, split_step
 from tfeff.training.checkpoints import checkpoint_steps, load_notes, run_checkpoint
@@ -27,7 +32,6 @@ from tfeff.utils.job_output import say
 from tfeff.utils.json_files import read_object
 from tfeff.utils.naming import named_as
 
-READ_DATA = "read_data.json"
 CROSS_DOCUMENTS = "cross_documents"
 _EXAMPLES = "examples"
 
@@ -89,12 +93,17 @@ def keep_data(
     found = {**there, **found}
     if run.is_chief and there != found:
         write_text(run.path(READ_DATA), json.dumps(found, indent=2))
+    note_versions(run)
 
 
 def _noted(run, found, has_trained):
-    """The record of a run that has trained, and the names of what differs now."""
+    """The record of a run that has trained, and the names of what differs now.
+
+    That of one whose data lie elsewhere counts, too.
+    """
     path = run.path(READ_DATA)
-    there = read_object(path, run.directory) if has_trained and is_there(path) else {}
+    counts = (has_trained or has_moved_data(run)) and is_there(path)
+    there = read_object(path, run.directory) if counts else {}
     return there, [name for name in there if there[name] != found.get(name)]
 
 
@@ -195,6 +204,7 @@ def keep_caches(
         )
     if there != found:
         write_text(run.path(READ_DATA), json.dumps(found, indent=2))
+    note_versions(run)
 
 
 def examples_record(objective: tfeff.objectives.PretrainingObjective) -> dict:

@@ -132,7 +132,9 @@ class DistillSettings(RunSettings):
         "both",
         choices=["both", "student"],
     )
-    corpus: tuple[str, ...] = setting(f"general: {CORPUS_HELP}", ("docstrings",))
+    corpus: tuple[str, ...] = setting(
+        f"general: {CORPUS_HELP}", ("docstrings",), by_content=True
+    )
     text_field: str = setting(f"general: {TEXT_FIELD_HELP}", "text")
     validation_fraction: float = setting(
         "general: documents held out of the corpus.", 0.02, above=0.0, below=1.0
@@ -148,6 +150,7 @@ class DistillSettings(RunSettings):
         "task: folder of the benchmark's files; for your own data, the one that has "
         "TASK/, with dataset.json and its tables.",
         None,
+        by_content=True,
     )
     skip_malformed: bool = setting(
         "task: leave out malformed lines of tables, such as QQP's.", False

@@ -50,7 +50,9 @@ class EmbedSettings(TuningSettings):
 
     run_dir: str = setting("Folder or URL of the run.", fixed=False)
     examples: str | None = setting(
-        "A file of texts, pairs or triplets; default: none, nothing is trained.", None
+        "A file of texts, pairs or triplets; default: none, nothing is trained.",
+        None,
+        by_content=True,
     )
     task: str = setting(
         "A data set of pairs with ratings to score by; or one that data describes.",
@@ -58,7 +60,8 @@ class EmbedSettings(TuningSettings):
     )
     data: str = setting(
         "Folder of the benchmark's files; for your own data, the one that has TASK/, "
-        "with dataset.json and its tables."
+        "with dataset.json and its tables.",
+        by_content=True,
     )
     split: str = setting("The part of the task to score by.", "dev")
     pooling: str = setting(

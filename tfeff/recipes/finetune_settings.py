@@ -73,7 +73,8 @@ class FinetuneSettings(TuningSettings):
     )
     data: str = setting(
         "Folder of the benchmark's files; for your own data, the one that has TASK/, "
-        "with dataset.json and its tables."
+        "with dataset.json and its tables.",
+        by_content=True,
     )
     pooling: str = setting(
         "How hidden states are pooled for the head; not for labelled words.",

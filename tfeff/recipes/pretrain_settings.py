@@ -71,6 +71,7 @@ class PretrainSettings(CorpusSettings, OptimizerSettings):
         "Folder that tfeff cache wrote, in place of a corpus and a tokenizer; the "
         "sequence length must be the cache's. Default: none.",
         None,
+        by_content=True,
     )
     objective: str = setting(
         "The objective: masked_lm, replaced_token, permutation_lm, sentence_order, "

@@ -1,7 +1,6 @@
 """Run directories of recipes, and checks that several recipes share."""
 
 import contextlib
-import functools
 import importlib.util
 import logging
 import math
@@ -15,6 +14,7 @@ import keras
 import tensorflow as tf
 
 import tfeff
+from tfeff.recipes.moved_data import moved
 from tfeff.recipes.settings import Settings, fields_of
 from tfeff.storage.arguments import READ_MODEL, paths
 from tfeff.training.grid import score_text
@@ -46,13 +46,16 @@ def open_run(
     if not is_url(settings.run_dir):
         check_model_path("run_dir", settings.run_dir)  # It gets an export.
     strategy = strategy or tf.distribute.get_strategy()
+
+    def upgrade(config):
+        config = upgraded(type(settings), settings.run_dir, config)
+        return config | moved(settings, settings.run_dir, config)
+
     with contextlib.ExitStack() as stack:
         # A signal between making and entering it would leave it locked.
         with HeldSignals(), strategy.scope(), named_as(directory="run_dir"):
             run = tfeff.training.RunDirectory(
-                settings.run_dir,
-                settings.config(),
-                functools.partial(upgraded, type(settings), settings.run_dir),
+                settings.run_dir, settings.config(), upgrade
             )
             stack.enter_context(run)
         yield run
@@ -151,9 +154,10 @@ def examples_in_step(
     in_step = batch_size * settings.accumulation_steps
     if in_step * (settings.sequence_length or 1) > tf.int32.max:
         raise ValueError(
-            f"`accumulation_steps` must make steps of at most {tf.int32.max:,} tokens. "
-            f"Received: accumulation_steps={settings.accumulation_steps}, batches of "
-            f"{batch_size}, sequence_length={settings.sequence_length}"
+            f"A step must have at most {tf.int32.max:,} tokens: give a smaller batch "
+            f"size. Received: batches of {batch_size}, "
+            f"sequence_length={settings.sequence_length}, "
+            f"accumulation_steps={settings.accumulation_steps}"
         )
     return in_step
 

@@ -55,6 +55,8 @@ class Options:
         above, below: exclusive bounds of a float.
         fixed: whether a run keeps it: part of `config.json`, and not to be changed
             where the run goes on.
+        by_content: whether it names data of which the run notes digests: the same data
+            may be at another place when the run goes on.
         positional: whether the command line takes it without the flag's name.
         repeated: whether the command line has the flag once for each item of a tuple,
             which may then hold commas.
@@ -69,6 +71,7 @@ class Options:
     above: float | None = None
     below: float | None = None
     fixed: bool = True
+    by_content: bool = False
     positional: bool = False
     repeated: bool = False
     behind_dashes: bool = False
