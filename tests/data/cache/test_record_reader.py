@@ -1,13 +1,14 @@
 """Single records of a cache, read by their numbers."""
 
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfeff.data import build_cache
+from tfeff.data import MaskedTokens, build_cache, damage_named
 from tfeff.data.cache import layout
 from tfeff.data.cache.manifest import Manifest
 from tfeff.data.cache.record_reader import RecordReader
@@ -38,6 +39,40 @@ def test_records_are_those_that_tensorflow_reads(cache):
     reader = RecordReader(cache.directory, Manifest.read(cache.directory))
     assert reader.read(order) == [expected[number] for number in order]
     assert reader.read(order[:0]) == []
+
+
+def test_another_cache_that_was_built_meanwhile_is_refused(
+    cache, documents, tokenizer, tmp_path
+):
+    manifest = Manifest.read(cache.directory)
+    reader = RecordReader(cache.directory, manifest)
+    shutil.rmtree(cache.directory)
+    build_cache(documents[::-1], tokenizer, cache.directory, 16, progress=False)
+    with pytest.raises(
+        ValueError, match=r"manifest\.json is of another cache than was"
+    ):
+        RecordReader(cache.directory, manifest)
+    with pytest.raises(ValueError, match="manifest.json is of another cache"):
+        cache.batches(MaskedTokens(), 4)
+    with pytest.raises(ValueError, match="is damaged"):
+        reader.read(np.arange(cache.num_sequences))
+
+
+@pytest.mark.parametrize("content", [None, b""])
+def test_a_missing_or_empty_file_is_named(cache, content):
+    batches = cache.batches(MaskedTokens(), 4, repeat=False)
+    for shard in shards(cache):
+        os.remove(shard)
+        if content is not None:
+            Path(shard).write_bytes(content)
+    reader = RecordReader(cache.directory, Manifest.read(cache.directory))
+    with pytest.raises(ValueError, match=r"shard-00000\.tfrecord is damaged"):
+        reader.read(np.arange(4))
+    with (
+        pytest.raises(ValueError, match=r"shard-\d+\.tfrecord is damaged"),
+        damage_named(cache),
+    ):
+        next(iter(batches))
 
 
 @pytest.mark.parametrize(

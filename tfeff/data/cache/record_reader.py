@@ -8,7 +8,9 @@ import struct
 import google_crc32c
 import numpy as np
 
+from tfeff.data.cache.manifest import FILE_NAME as MANIFEST
 from tfeff.data.cache.manifest import Manifest, damaged
+from tfeff.utils.files import raise_unreadable
 
 _HEADER = struct.Struct("<QI")  # Of a TFRecord: the length, and its checksum.
 _FOOTER = struct.Struct("<I")  # The checksum of the record.
@@ -22,10 +24,16 @@ class RecordReader:
 
     Args:
         directory: the folder of the cache.
-        manifest: its manifest.
+        manifest: its manifest, as the cache was opened with.
+
+    Raises:
+        ValueError: if another cache is there by now, or a file is damaged.
     """
 
     def __init__(self, directory: str, manifest: Manifest):
+        if Manifest.read(directory) != manifest:
+            path = os.path.join(directory, MANIFEST)
+            raise ValueError(f"{path} is of another cache than was opened there.")
         self._directory = directory
         self._shards = manifest.shards
         self._starts = np.cumsum([0, *(s.num_records for s in manifest.shards)])
@@ -64,13 +72,19 @@ class RecordReader:
     def _open(self, index):
         """The bytes of a shard, and the offsets of its records and of its end."""
         shard = self._shards[index]
-        with open(os.path.join(self._directory, shard.file), "rb") as file:
-            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        path = os.path.join(self._directory, shard.file)
+        try:
+            with open(path, "rb") as file:
+                content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError) as error:  # An empty file cannot be mapped.
+            raise_unreadable(error, path)
+            raise ValueError(damaged(path, str(error))) from error
         part = slice(self._starts[index], self._starts[index + 1])
         sizes = 4 * self._lengths[part].astype(np.int64) + _AROUND
         offsets = np.concatenate([[0], np.cumsum(sizes)])
-        if len(offsets) != shard.num_records + 1 or offsets[-1] != len(content):
-            path = os.path.join(self._directory, shard.file)
+        if len(offsets) != shard.num_records + 1 or not (
+            offsets[-1] == len(content) == shard.num_bytes
+        ):
             raise ValueError(damaged(path, "it does not have the records it should"))
         return content, offsets.tolist()
 
