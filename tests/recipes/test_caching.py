@@ -16,7 +16,14 @@ from tests.subjects.sentences import tokenizer
 from tests.subjects.stores import make_store
 from tfeff import storage
 from tfeff.command import main
-from tfeff.recipes import CacheSettings, PretrainSettings, cache, corpora, pretraining
+from tfeff.recipes import (
+    CacheSettings,
+    PretrainSettings,
+    cache,
+    caching,
+    corpora,
+    pretraining,
+)
 from tfeff.recipes.pretraining_data import make_data
 from tfeff.recipes.runs import open_run
 from tfeff.tasks import run_tokenizer
@@ -87,6 +94,39 @@ def test_a_configuration_that_is_damaged_or_of_others_is_named(corpus, tmp_path,
 def test_a_start_that_fails_leaves_no_settings(corpus, tmp_path):
     with pytest.raises(ValueError, match="vocabulary_size"):
         cache(settings(tmp_path, corpus, vocabulary_size=10_000_000))
+    cache(settings(tmp_path, corpus))
+
+
+@pytest.mark.parametrize("size", [299, 300])
+def test_two_at_once_in_a_folder(corpus, tmp_path, monkeypatch, size):
+    real = caching.train_tokenizer
+    others = [settings(tmp_path, corpus, vocabulary_size=size)]
+
+    def train_tokenizer(documents, settings):
+        while others:
+            other = others.pop()
+            if size == 300:
+                cache(other)
+                continue
+            with pytest.raises(ValueError, match="vocabulary_size is 300, not 299"):
+                cache(other)
+        return real(documents, settings)
+
+    monkeypatch.setattr(caching, "train_tokenizer", train_tokenizer)
+    cache(settings(tmp_path, corpus))
+    assert {"config.json", "tokenizer.spm"} <= set(os.listdir(tmp_path))
+    cache(settings(tmp_path, corpus))
+
+
+def test_an_interrupted_start_leaves_no_settings(corpus, tmp_path, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(caching, "train_tokenizer", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            cache(settings(tmp_path, corpus, vocabulary_size=299))
+    assert not os.listdir(tmp_path)
     cache(settings(tmp_path, corpus))
 
 

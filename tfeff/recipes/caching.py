@@ -82,21 +82,15 @@ def cache(settings: CacheSettings) -> tuple[tfeff.data.Cache, tfeff.data.Cache]:
     train, validation = train_and_validation(settings)
     with _settings_folder(settings.cache_dir) as folder:
         make_folder("cache_dir", folder)
-        config = os.path.join(folder, _CONFIG)
-        is_new = not os.path.exists(config)
-        if is_new:
-            _check_new(folder, settings)
-        else:
-            _compare(folder, settings)
-        if has_run_tokenizer(folder):
-            tokenizer = load_run_tokenizer(folder)
-        else:
-            if tokenizer is None:
+        with _begun(folder, settings):
+            if tokenizer is None and not has_run_tokenizer(folder):
                 sample = _sample(train, settings, jobs)
                 tokenizer = train_tokenizer(sample, settings)
-            if is_new:
-                write_text(config, json.dumps(settings.config(), indent=1))
-            save_run_tokenizer(tokenizer, folder)
+            # Another process may have written it meanwhile.
+            if has_run_tokenizer(folder):
+                tokenizer = load_run_tokenizer(folder)
+            else:
+                save_run_tokenizer(tokenizer, folder)
     caches = build_caches(
         settings.cache_dir,
         train,
@@ -119,6 +113,28 @@ def _settings_folder(cache_dir: str) -> contextlib.AbstractContextManager[str]:
     if is_url(cache_dir):
         return written_or_reused("cache_dir", cache_dir)
     return contextlib.nullcontext(cache_dir)
+
+
+@contextlib.contextmanager
+def _begun(folder, settings):
+    """Within it, the folder is one of these settings, or is made one.
+
+    They are written before the work, so that a process with others is refused; a new
+    folder's are removed where the work fails, so that it can be begun with others.
+    """
+    config = os.path.join(folder, _CONFIG)
+    is_new = not os.path.exists(config)
+    if is_new:
+        _check_new(folder, settings)
+        write_text(config, json.dumps(settings.config(), indent=1))
+    else:
+        _compare(folder, settings)
+    try:
+        yield
+    except BaseException:
+        if is_new and not has_run_tokenizer(folder):
+            os.remove(config)
+        raise
 
 
 def _beam_jobs(settings):
