@@ -34,7 +34,7 @@ from tfeff.recipes.runs import (
     draw,
     examples_in_step,
     open_run,
-    print_next,
+    print_report_next,
     recipe_running,
 )
 from tfeff.recipes.settings import check_settings
@@ -146,7 +146,7 @@ def answer(
             print(f"{name}: {score(metrics, name, task.baseline)}")
         print(f"predictions: {run.shown(run.path('predictions.json'))}")
         print(f"question and passage in, answer out: {run.shown(newest_export(run))}")
-        print_next("compare runs", "report", f"--runs={settings.run_dir}")
+        print_report_next(settings.run_dir)
         return metrics
 
 

@@ -30,7 +30,7 @@ from tfeff.recipes.runs import (
     draw,
     examples_in_step,
     open_run,
-    print_next,
+    print_report_next,
     recipe_running,
 )
 from tfeff.recipes.settings import check_settings
@@ -194,7 +194,7 @@ def finetune(
             f"text in, {', '.join(SERVED[type(model).__name__])} out: "
             f"{run.shown(exported)}"
         )
-        print_next("compare runs", "report", f"--runs={settings.run_dir}")
+        print_report_next(settings.run_dir)
         return grid.summary
 
 

@@ -1,7 +1,9 @@
 """Run directories of recipes, and checks that several recipes share."""
 
 import contextlib
+import csv
 import importlib.util
+import io
 import logging
 import math
 import os
@@ -179,6 +181,13 @@ def print_finetune_next(pretrained: str) -> None:
         *("finetune", f"--pretrained={pretrained}", "--task=SST-2", "--data=glue"),
         f"--run_dir={pretrained.rstrip('/')}-sst2",
     )
+
+
+def print_report_next(run_dir: str) -> None:
+    """Prints the command that compares a run with others."""
+    listed = io.StringIO()  # The flag takes names with commas between them.
+    csv.writer(listed, lineterminator="").writerow([run_dir])
+    print_next("compare runs", "report", f"--runs={listed.getvalue()}")
 
 
 def print_next(purpose: str, *command: str) -> None:
