@@ -12,7 +12,7 @@ from tests.checks.replicas import two_replicas
 from tests.subjects.encoders import tiny
 from tfeff.objectives import GlobalMeanCrossentropy
 from tfeff.tasks.regressor import GlobalMeanSquaredError
-from tfeff.training import DistributedModel, load_checkpoint, save_checkpoint
+from tfeff.training import AdamW, DistributedModel, load_checkpoint, save_checkpoint
 
 X, Y = np.linspace(-1, 1, 8)[:, None], np.ones((8, 1))
 
@@ -295,3 +295,57 @@ def test_the_loss_of_replicas_with_other_numbers_of_rows_is_one_device_s(
             one = loss(contextlib.nullcontext(), batch_size, method)
             two = loss(two_replicas().scope(), batch_size, method)
             assert two == pytest.approx(one, rel=1e-5), (batch_size, method)
+
+
+@pytest.mark.parametrize(
+    ("saved", "loaded", "options"),
+    [
+        ("mixed_float16", "float32", {}),
+        ("float32", "mixed_float16", {}),
+        ("mixed_float16", "mixed_float16", {"auto_scale_loss": False}),
+    ],
+)
+def test_a_loaded_model_scales_its_loss_as_the_saved_one(
+    saved, loaded, options, tmp_path
+):
+    def made():
+        x = keras.Input((2,))
+        model = DistributedModel(x, keras.layers.Dense(1, dtype="float32")(x)[:, 0])
+        model.compile(AdamW(0.1), GlobalMeanSquaredError(), **options)
+        return model
+
+    path, before = str(tmp_path / "model.keras"), keras.config.dtype_policy()
+    rows = np.linspace(0, 3, 8).reshape(4, 2)
+    try:
+        keras.config.set_dtype_policy(saved)
+        model = made()
+        model.fit(rows, rows[:, 0], verbose=0)
+        model.save(path)
+        keras.config.set_dtype_policy(loaded)
+        again = keras.models.load_model(path)
+        assert type(again.optimizer) is type(model.optimizer)
+        scales = isinstance(again.optimizer, keras.optimizers.LossScaleOptimizer)
+        assert scales == (saved == "mixed_float16" and not options)
+        for one, other in zip(
+            again.optimizer.variables, model.optimizer.variables, strict=True
+        ):
+            np.testing.assert_array_equal(one, other)
+        for each in (model, again):
+            each.fit(rows, rows[:, 0], verbose=0)
+        np.testing.assert_array_equal(again.get_weights()[0], model.get_weights()[0])
+    finally:
+        keras.config.set_dtype_policy(before)
+
+
+def test_a_second_compilation_has_its_own_metrics(tmp_path):
+    x = keras.Input((2,))
+    model = DistributedModel(x, keras.layers.Dense(1)(x)[:, 0])
+    rows = np.linspace(0, 3, 8).reshape(4, 2)
+    for arguments in ({"metrics": ["mae"]}, {"weighted_metrics": ["mae"]}, {}):
+        model.compile(AdamW(0.1), GlobalMeanSquaredError(), **arguments)
+        found = model.fit(rows, rows[:, 0], verbose=0).history
+        assert set(found) == {"loss", *(["mae"] if arguments else [])}
+    model.save(str(tmp_path / "model.keras"))
+    again = keras.models.load_model(str(tmp_path / "model.keras"))
+    again.fit(rows, rows[:, 0], verbose=0)
+    assert len(again.metrics_variables) == len(model.metrics_variables)

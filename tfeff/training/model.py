@@ -60,6 +60,8 @@ class DistributedModel(
       batch of any replica builds the model.
     - **Overflow.** Keras scales the loss of mixed float16 by what one replica sees.
       This class skips a step where any replica overflows.
+    - **The scale after loading.** Keras scales the loss of a model by the policy of the
+      process that loads it; this class as the model did that was saved.
     - **Dropout after loading.** Keras does not save the state of dropout's random
       numbers. This class does: a model that was loaded goes on with the masks that it
       would have had. `jit_compile="auto"` is saved as such, and decided anew.
@@ -302,6 +304,9 @@ class DistributedModel(
         """
         accumulation_steps = check_integer("accumulation_steps", accumulation_steps)
         given = _arguments("compile", *args, **kwargs)
+        metrics = (given.get("metrics"), given.get("weighted_metrics"))
+        if self.compiled and metrics == (None, None):
+            given["weighted_metrics"] = []  # Keras would keep those from before.
         loss = given.get("loss")
         if accumulation_steps > 1 and not _is_global(loss):
             raise ValueError(
@@ -312,7 +317,7 @@ class DistributedModel(
         self.accumulation_steps = accumulation_steps
         self._jit_compile_given = given.get("jit_compile", "auto")
         check_steps_per_execution(given.get("steps_per_execution", 1))
-        super().compile(*args, **kwargs)
+        super().compile(**given)
         if type(self.optimizer) is keras.optimizers.LossScaleOptimizer:
             # Around the optimizer that was given, whose weights have identities.
             self.optimizer = LossScaleOptimizer(
@@ -365,6 +370,10 @@ class DistributedModel(
             config["accumulation_steps"] = self.accumulation_steps
         if config and self._jit_compile_given == "auto":
             config["jit_compile"] = "auto"  # Keras saves what it means on this machine.
+        if config:
+            # Keras would scale the loss, or not, by the policy of whoever loads it.
+            config["optimizer"] = keras.saving.serialize_keras_object(self.optimizer)
+            config["auto_scale_loss"] = False
         return config
 
     def compile_from_config(self, config: Config) -> None:
@@ -494,7 +503,8 @@ def _is_global(loss):
 def _arguments(method, *args, **kwargs):
     """The arguments of a method of Keras' models by their names."""
     signature = inspect.signature(getattr(keras.Model, method))
-    return signature.bind(None, *args, **kwargs).arguments
+    given = signature.bind(None, *args, **kwargs).arguments
+    return {name: value for name, value in given.items() if name != "self"}
 
 
 def _is_functional(args, kwargs):
