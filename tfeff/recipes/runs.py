@@ -88,7 +88,7 @@ def upgraded(cls: type[Settings], folder: str, config: dict) -> dict:
         raise ValueError(
             "`directory` must be another folder, or one that this command has made. "
             f"Received: directory={folder!r}, whose config.json is of another command, "
-            f"or of a newer version of tfeff: {difference}"
+            f"or of another version of tfeff: {difference}"
         )
     try:
         return cls.upgraded(config)
