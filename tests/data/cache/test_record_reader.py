@@ -41,21 +41,41 @@ def test_records_are_those_that_tensorflow_reads(cache):
     assert reader.read(order[:0]) == []
 
 
+@pytest.mark.parametrize("crosses", [False, True])
 def test_another_cache_that_was_built_meanwhile_is_refused(
-    cache, documents, tokenizer, tmp_path
+    documents, tokenizer, tmp_path, crosses
 ):
+    def build(documents):
+        shutil.rmtree(tmp_path, ignore_errors=True)
+        return build_cache(
+            documents, tokenizer, tmp_path, 16, cross_documents=crosses, progress=False
+        )
+
+    # Across documents all records are as long, whatever the text.
+    cache = build(documents)
     manifest = Manifest.read(cache.directory)
     reader = RecordReader(cache.directory, manifest)
-    shutil.rmtree(cache.directory)
-    build_cache(documents[::-1], tokenizer, cache.directory, 16, progress=False)
-    with pytest.raises(
-        ValueError, match=r"manifest\.json is of another cache than was"
+    batches = cache.batches(MaskedTokens(), 4, repeat=False)
+    build(documents[::-1])
+    message = "another one was built there since"
+    for read in (
+        lambda: RecordReader(cache.directory, manifest),
+        lambda: cache.batches(MaskedTokens(), 4),
+        lambda: reader.read(np.arange(4)),
+        lambda: next(iter(batches)),
     ):
-        RecordReader(cache.directory, manifest)
-    with pytest.raises(ValueError, match="manifest.json is of another cache"):
-        cache.batches(MaskedTokens(), 4)
-    with pytest.raises(ValueError, match="is damaged"):
-        reader.read(np.arange(cache.num_sequences))
+        with pytest.raises(ValueError, match=message), damage_named(cache):
+            read()
+
+
+def test_a_manifest_that_was_copied_is_the_same(cache):
+    manifest = Manifest.read(cache.directory)
+    reader = RecordReader(cache.directory, manifest)
+    path = Path(cache.directory) / "manifest.json"
+    content = path.read_bytes()
+    path.unlink()
+    path.write_bytes(content)
+    assert len(reader.read(np.arange(4))) == 4
 
 
 @pytest.mark.parametrize("content", [None, b""])

@@ -234,6 +234,7 @@ def damage_named(*caches: Cache) -> Iterator[None]:
     except tf.errors.InvalidArgumentError as error:
         if DAMAGED in error.message:
             for cache in caches:
+                cache._manifest.check_unchanged(cache.directory)
                 open_cache(cache.directory)
         raise
 

@@ -121,6 +121,14 @@ class Manifest:
                 f"{self.tokenizer_hash}"
             )
 
+    def check_unchanged(self, directory: str) -> None:
+        """Raises a ValueError if another cache lies in the folder by now."""
+        if Manifest.read(directory) != self:
+            raise ValueError(
+                f"The cache {directory} {DAMAGED}: another one was built there since "
+                "it was opened. Start again to read that one."
+            )
+
     def verify(self, directory: str, checksums: bool) -> None:
         """Compares the size, and with `checksums` the digest, of every file.
 

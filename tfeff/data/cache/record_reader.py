@@ -8,8 +8,7 @@ import struct
 import google_crc32c
 import numpy as np
 
-from tfeff.data.cache.manifest import FILE_NAME as MANIFEST
-from tfeff.data.cache.manifest import Manifest, damaged
+from tfeff.data.cache.manifest import FILE_NAME, Manifest, damaged
 from tfeff.utils.files import raise_unreadable
 
 _HEADER = struct.Struct("<QI")  # Of a TFRecord: the length, and its checksum.
@@ -31,10 +30,10 @@ class RecordReader:
     """
 
     def __init__(self, directory: str, manifest: Manifest):
-        if Manifest.read(directory) != manifest:
-            path = os.path.join(directory, MANIFEST)
-            raise ValueError(f"{path} is of another cache than was opened there.")
+        manifest.check_unchanged(directory)
         self._directory = directory
+        self._manifest = manifest
+        self._stamp = self._stamp_now()
         self._shards = manifest.shards
         self._starts = np.cumsum([0, *(s.num_records for s in manifest.shards)])
         self._lengths = manifest.lengths(directory)
@@ -76,17 +75,24 @@ class RecordReader:
         try:
             with open(path, "rb") as file:
                 content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            stamp = self._stamp_now()
         except (OSError, ValueError) as error:  # An empty file cannot be mapped.
             raise_unreadable(error, path)
             raise ValueError(damaged(path, str(error))) from error
+        if stamp != self._stamp:
+            self._manifest.check_unchanged(self._directory)
+            self._stamp = stamp
         part = slice(self._starts[index], self._starts[index + 1])
         sizes = 4 * self._lengths[part].astype(np.int64) + _AROUND
         offsets = np.concatenate([[0], np.cumsum(sizes)])
-        if len(offsets) != shard.num_records + 1 or not (
-            offsets[-1] == len(content) == shard.num_bytes
-        ):
+        if len(offsets) != shard.num_records + 1 or offsets[-1] != len(content):
             raise ValueError(damaged(path, "it does not have the records it should"))
         return content, offsets.tolist()
+
+    def _stamp_now(self):
+        """A value that changes when the manifest is written anew."""
+        found = os.stat(os.path.join(self._directory, FILE_NAME))
+        return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _masked(checksum: int) -> int:
