@@ -118,6 +118,29 @@ def test_two_at_once_in_a_folder(corpus, tmp_path, monkeypatch, size):
     cache(settings(tmp_path, corpus))
 
 
+@pytest.mark.parametrize("size", [None, 299])
+def test_settings_that_change_while_a_tokenizer_is_trained(
+    corpus, tmp_path, monkeypatch, size
+):
+    real, config = caching.train_tokenizer, tmp_path / "config.json"
+
+    def train_tokenizer(documents, given):
+        config.unlink()  # As one that began first does where it is interrupted.
+        if size:
+            other = settings(tmp_path, corpus, vocabulary_size=size)
+            config.write_text(json.dumps(other.config()))
+        return real(documents, given)
+
+    monkeypatch.setattr(caching, "train_tokenizer", train_tokenizer)
+    if size:
+        with pytest.raises(ValueError, match="vocabulary_size is 299, not 300"):
+            cache(settings(tmp_path, corpus))
+        assert os.listdir(tmp_path) == ["config.json"]
+        monkeypatch.undo()
+    cache(settings(tmp_path, corpus, vocabulary_size=size or 300))
+    assert json.loads(config.read_text())["vocabulary_size"] == size or 300
+
+
 def test_an_interrupted_start_leaves_no_settings(corpus, tmp_path, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt

@@ -30,7 +30,7 @@ from tfeff.tasks.run_tokenizer import (
 )
 from tfeff.utils.beam import BeamJobs
 from tfeff.utils.checks import differences, is_url
-from tfeff.utils.files import make_folder, write_text
+from tfeff.utils.files import make_folder
 from tfeff.utils.job_output import job_output
 from tfeff.utils.json_files import read_object
 from tfeff.utils.naming import named_as
@@ -86,7 +86,8 @@ def cache(settings: CacheSettings) -> tuple[tfeff.data.Cache, tfeff.data.Cache]:
             if tokenizer is None and not has_run_tokenizer(folder):
                 sample = _sample(train, settings, jobs)
                 tokenizer = train_tokenizer(sample, settings)
-            # Another process may have written it meanwhile.
+            # Another process may have begun, been interrupted or ended meanwhile.
+            _claim(folder, settings)
             if has_run_tokenizer(folder):
                 tokenizer = load_run_tokenizer(folder)
             else:
@@ -122,19 +123,32 @@ def _begun(folder, settings):
     They are written before the work, so that a process with others is refused; a new
     folder's are removed where the work fails, so that it can be begun with others.
     """
-    config = os.path.join(folder, _CONFIG)
-    is_new = not os.path.exists(config)
-    if is_new:
-        _check_new(folder, settings)
-        write_text(config, json.dumps(settings.config(), indent=1))
-    else:
-        _compare(folder, settings)
+    is_new = _claim(folder, settings)
     try:
         yield
     except BaseException:
         if is_new and not has_run_tokenizer(folder):
-            os.remove(config)
+            with contextlib.suppress(OSError, ValueError):
+                _compare(folder, settings)  # Another process may have begun since.
+                os.remove(os.path.join(folder, _CONFIG))
         raise
+
+
+def _claim(folder, settings):
+    """Writes the settings of a folder that has none; returns whether it has.
+
+    Raises:
+        ValueError: if the folder has others, or files and no settings.
+    """
+    config = os.path.join(folder, _CONFIG)
+    if not os.path.lexists(config):
+        _check_new(folder, settings)
+        # One of several processes makes it.
+        with contextlib.suppress(FileExistsError), open(config, "x") as file:
+            json.dump(settings.config(), file, indent=1)
+            return True
+    _compare(folder, settings)
+    return False
 
 
 def _beam_jobs(settings):
