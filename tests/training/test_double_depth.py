@@ -184,6 +184,15 @@ def test_other_optimizers():
     assert not double_depth(bare).compiled
 
 
+@pytest.mark.parametrize("optimizer", ["copy", "reset", AdamW(0.2)])
+@pytest.mark.parametrize("scales", [False, True])
+def test_the_loss_is_scaled_as_before(optimizer, scales):
+    half = make_masked_lm("bert_tiny", encoder=dict(dtype="mixed_float16"))
+    half.compile(AdamW(0.1), auto_scale_loss=scales)
+    found = double_depth(half, optimizer).optimizer
+    assert isinstance(found, keras.optimizers.LossScaleOptimizer) == scales
+
+
 @pytest.mark.quick("float32")
 @pytest.mark.parametrize("dtype", ["float32", "mixed_float16"])
 def test_new_moments_go_on_at_the_rate_of_the_old_ones(dtype, tmp_path):

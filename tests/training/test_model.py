@@ -337,6 +337,24 @@ def test_a_loaded_model_scales_its_loss_as_the_saved_one(
         keras.config.set_dtype_policy(before)
 
 
+def test_a_second_compilation_saves_the_loss_that_it_keeps(tmp_path):
+    x = keras.Input((2,))
+    y = {name: keras.layers.Dense(1, name=name)(x)[:, 0] for name in "ab"}
+    model = DistributedModel(x, y)
+    rows = np.linspace(0, 3, 8).reshape(4, 2)
+    targets = dict(zip("ab", rows.T))
+    losses = dict.fromkeys("ab", "mse")
+    model.compile("sgd", losses, loss_weights={"a": 1.0, "b": 9.0})
+    before = model.evaluate(rows, targets, verbose=0)
+    model.compile("adam")
+    assert model.evaluate(rows, targets, verbose=0) == before
+    model.save(str(tmp_path / "model.keras"))
+    again = keras.models.load_model(str(tmp_path / "model.keras"))
+    assert again.evaluate(rows, targets, verbose=0) == before
+    with pytest.raises(ValueError, match="`loss` must be made of means over"):
+        again.compile("sgd", accumulation_steps=2)
+
+
 def test_a_second_compilation_has_its_own_metrics(tmp_path):
     x = keras.Input((2,))
     model = DistributedModel(x, keras.layers.Dense(1)(x)[:, 0])

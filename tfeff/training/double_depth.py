@@ -79,7 +79,8 @@ def double_depth(
         compilation = dict(model.get_compile_config())
         if not isinstance(optimizer, str):
             compilation["optimizer"] = keras.saving.serialize_keras_object(optimizer)
-            compilation["auto_scale_loss"] = True
+            scales = isinstance(model.optimizer, keras.optimizers.LossScaleOptimizer)
+            compilation["auto_scale_loss"] = scales
         grown.compile_from_config(compilation)
         if not grown.optimizer.built:
             grown.optimizer.build(grown.trainable_variables)

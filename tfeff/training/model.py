@@ -15,6 +15,7 @@ from tfeff.compat.models import (
     report_loss_by,
 )
 from tfeff.compat.optimizers import rate_of
+from tfeff.compat.saving import untracked
 from tfeff.encoders.layer_states import layer_states, make_with_states
 from tfeff.encoders.quantization import ChecksBeforeSaving
 from tfeff.training.backends import check_steps_per_execution, train_in_parts
@@ -307,6 +308,10 @@ class DistributedModel(
         metrics = (given.get("metrics"), given.get("weighted_metrics"))
         if self.compiled and metrics == (None, None):
             given["weighted_metrics"] = []  # Keras would keep those from before.
+        if self.compiled and given.get("loss") is None and getattr(self, "loss", None):
+            # Keras keeps the one from before, and would not save it.
+            given["loss"] = untracked(self.loss)
+            given["loss_weights"] = untracked(self._loss_weights)
         loss = given.get("loss")
         if accumulation_steps > 1 and not _is_global(loss):
             raise ValueError(
@@ -315,6 +320,7 @@ class DistributedModel(
                 f"Received: {loss=}, {accumulation_steps=}"
             )
         self.accumulation_steps = accumulation_steps
+        self._loss_weights = given.get("loss_weights")
         self._jit_compile_given = given.get("jit_compile", "auto")
         check_steps_per_execution(given.get("steps_per_execution", 1))
         super().compile(**given)
