@@ -70,6 +70,26 @@ def test_a_run_that_has_noted_nothing_has_its_data_at_one_place(tmp_path):
         start(settings(tmp_path, "elsewhere"), "ab")
 
 
+def test_a_note_that_lacks_the_data_is_not_enough(tmp_path):
+    start(settings(tmp_path, "there"), "ab")
+    path = tmp_path / "read_data.json"
+    note = json.loads(path.read_text())
+    for lacking in ({}, {x: note[x] for x in note if x != "examples"}):
+        path.write_text(json.dumps(lacking))
+        with pytest.raises(ValueError, match="which has read other .*examples"):
+            start(settings(tmp_path, "elsewhere"), "ab")
+        start(settings(tmp_path, "there"), "ab")
+        path.write_text(json.dumps(note))
+
+
+def test_an_older_run_that_has_not_trained_may_read_other_data(tmp_path):
+    start(settings(tmp_path, "there"), "ab", is_trained=False)
+    config = json.loads((tmp_path / "config.json").read_text())
+    del config["head_dropout"]
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    start(settings(tmp_path, "there"), "ac", is_trained=False)
+
+
 def test_a_cache_is_no_place_of_a_corpus(tmp_path):
     of_text = recipes.PretrainSettings(run_dir=str(tmp_path), corpus="a.txt")
     with open_run(of_text) as run:

@@ -4,10 +4,12 @@ import importlib.util
 import io
 import logging
 import os
+import shlex
 import sys
 
 import keras
 import pytest
+from absl import flags
 
 import tfeff
 from tests.subjects.settings import Example
@@ -77,9 +79,28 @@ def test_no_command_takes_over_the_directory_of_another(command, other):
         assert runs.upgraded(cls, "run", config) == config
         return
     with pytest.raises(
-        ValueError, match="`directory` .*is of another command, or of a newer .*: .*no "
+        ValueError, match="`directory` .*is of another command, or of another .*: .*no "
     ):
         runs.upgraded(cls, "run", config)
+
+
+def test_a_folder_whose_models_could_not_be_read_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "x[1]").mkdir()
+    monkeypatch.chdir(tmp_path / "x[1]")
+    for run_dir in ("run", str(tmp_path / "x[1]" / "run")):
+        settings = recipes.PretrainSettings(run_dir=run_dir)
+        with pytest.raises(ValueError, match=r"`run_dir` must have no '\['.*x\[1\]"):
+            runs.open_run(settings).__enter__()
+    assert not os.listdir()
+
+
+@pytest.mark.parametrize("run_dir", ["runs/a", "runs/a,b", 'a "quoted", run'])
+def test_the_next_command_compares_the_run(run_dir, capsys):
+    runs.print_report_next(run_dir)
+    command = shlex.split(capsys.readouterr().out.splitlines()[-1])
+    assert command[:2] == ["tfeff", "report"]
+    value = command[2].removeprefix("--runs=")
+    assert flags.ListParser().parse(value) == [run_dir]
 
 
 def test_weights_that_are_not_finite_are_an_error():

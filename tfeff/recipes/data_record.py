@@ -102,9 +102,12 @@ def _noted(run, found, has_trained):
     That of one whose data lie elsewhere counts, too.
     """
     path = run.path(READ_DATA)
-    counts = (has_trained or has_moved_data(run)) and is_there(path)
+    has_moved = has_moved_data(run)
+    counts = (has_trained or has_moved) and is_there(path)
     there = read_object(path, run.directory) if counts else {}
-    return there, [name for name in there if there[name] != found.get(name)]
+    # Of moved data nothing is known but what is noted.
+    names = {**there, **found} if has_moved else there
+    return there, [name for name in names if there.get(name) != found.get(name)]
 
 
 def _digests_of_models(config, models):
@@ -199,7 +202,8 @@ def keep_caches(
         raise ValueError(
             "`run_dir` must be a new folder where the text or the tokenizer has "
             "changed. Received: "
-            f"run_dir={run.shown(run.directory)!r}, which has trained with other "
+            f"run_dir={run.shown(run.directory)!r}, which has "
+            f"{'trained with' if has_trained else 'read'} other "
             f"caches ({', '.join(changes)}) than those of {source} now"
         )
     if there != found:

@@ -36,7 +36,8 @@ def moved(settings: Settings, run_dir: str, config: Mapping) -> dict:
 
 def has_moved_data(run: tfeff.training.RunDirectory) -> bool:
     """Whether a run goes on with data at another place than in its `config.json`."""
-    return read_object(run.path("config.json"), run.directory) != run.config
+    there = read_object(run.path("config.json"), run.directory)
+    return any(there[name] != run.config[name] for name in there.keys() & run.config)
 
 
 def _has_note(run_dir):

@@ -46,7 +46,8 @@ def open_run(
         strategy: that of the training, if it may have several workers.
     """
     if not is_url(settings.run_dir):
-        check_model_path("run_dir", settings.run_dir)  # It gets an export.
+        # It gets an export, and the run works with its absolute path.
+        check_model_path("run_dir", os.path.abspath(settings.run_dir))
     strategy = strategy or tf.distribute.get_strategy()
 
     def upgrade(config):

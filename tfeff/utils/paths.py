@@ -77,15 +77,9 @@ def check_model_path(name: str, path: str) -> None:
 
     It takes the path of their variables for a pattern, in which `[` and a backslash do
     not stand for themselves.
-
-    Args:
-        name: the argument, for errors.
-        path: its value; of a relative one the current folder counts, too.
     """
-    absolute = os.path.abspath(path)
-    if not {"[", "\\"}.isdisjoint(absolute):
+    if not {"[", "\\"}.isdisjoint(path):
         raise ValueError(
             f"`{name}` must have no '[' and no backslash: TensorFlow reads no "
             f"SavedModel or checkpoint of such a path. Received: {name}={path!r}"
-            f"{'' if absolute == path else f', which is {absolute}'}"
         )
