@@ -108,6 +108,7 @@ class DistributedModel(
     """
 
     accumulation_steps = 1
+    _loss_weights: Any = None
     # Keras sets these.
     optimizer: Any
     train_function: Any
