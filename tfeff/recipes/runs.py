@@ -156,11 +156,13 @@ def examples_in_step(
         )
     in_step = batch_size * settings.accumulation_steps
     if in_step * (settings.sequence_length or 1) > tf.int32.max:
+        name = "batch_size" if hasattr(settings, "batch_size") else "batch_sizes"
+        if settings.accumulation_steps > 1:
+            name = "accumulation_steps"
         raise ValueError(
-            f"A step must have at most {tf.int32.max:,} tokens: give a smaller batch "
-            f"size. Received: batches of {batch_size}, "
-            f"sequence_length={settings.sequence_length}, "
-            f"accumulation_steps={settings.accumulation_steps}"
+            f"`{name}` must make steps of at most {tf.int32.max:,} tokens. "
+            f"Received: {name}={getattr(settings, name)}, batches of "
+            f"{batch_size}, sequence_length={settings.sequence_length}"
         )
     return in_step
 
