@@ -14,7 +14,7 @@ def drawn():
     return [
         random.random(),
         np.random.rand(),
-        float(keras.random.uniform(())),
+        float(keras.random.uniform((), seed=keras.random.SeedGenerator())),
         float(tf.random.uniform(())),
     ]
 

@@ -308,7 +308,7 @@ class DistributedModel(
         given = _arguments("compile", *args, **kwargs)
         metrics = (given.get("metrics"), given.get("weighted_metrics"))
         if self.compiled and metrics == (None, None):
-            given["weighted_metrics"] = []  # Keras would keep those from before.
+            given["weighted_metrics"] = {}  # Keras would keep those from before.
         if self.compiled and given.get("loss") is None and getattr(self, "loss", None):
             # Keras keeps the one from before, and would not save it.
             given["loss"] = untracked(self.loss)
