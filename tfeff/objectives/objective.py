@@ -158,8 +158,6 @@ class Objective(StaysFrozen, DistributedModel):
             weighted_metrics = self._beside_means(kwargs.pop("metrics"), loss)
         elif is_auto:
             weighted_metrics = self.default_metrics() if are_means(loss) else None
-        if weighted_metrics is None:
-            weighted_metrics = {}  # Keras would keep those of an earlier `compile`.
         if wrong := loss_of_probabilities(loss):
             raise ValueError(
                 "`loss` must take logits, the outputs of this model: leave it out for "

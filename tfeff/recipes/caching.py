@@ -30,7 +30,7 @@ from tfeff.tasks.run_tokenizer import (
 )
 from tfeff.utils.beam import BeamJobs
 from tfeff.utils.checks import differences, is_url
-from tfeff.utils.files import make_folder
+from tfeff.utils.files import make_folder, write_text
 from tfeff.utils.job_output import job_output
 from tfeff.utils.json_files import read_object
 from tfeff.utils.naming import named_as
@@ -143,10 +143,8 @@ def _claim(folder, settings):
     config = os.path.join(folder, _CONFIG)
     if not os.path.lexists(config):
         _check_new(folder, settings)
-        # One of several processes makes it.
-        with contextlib.suppress(FileExistsError), open(config, "x") as file:
-            json.dump(settings.config(), file, indent=1)
-            return True
+        write_text(config, json.dumps(settings.config(), indent=1))
+        return True
     _compare(folder, settings)
     return False
 

@@ -13,7 +13,7 @@ import tfeff
 from tfeff.utils.files import is_there, write_text
 from tfeff.utils.json_files import read_object
 
-VERSIONS = "versions.json"
+_FILE = "versions.json"
 _LIBRARIES = (tfeff, tf, tensorflow_text, keras, keras_hub, np)
 
 
@@ -29,7 +29,7 @@ def note_versions(run: tfeff.training.RunDirectory) -> None:
     """
     if not run.is_chief:
         return
-    path = run.path(VERSIONS)
+    path = run.path(_FILE)
     noted = read_object(path, run.directory) if is_there(path) else {}
     for name, versions in noted.items():
         if not (isinstance(versions, list) and versions):

@@ -373,14 +373,15 @@ class DistributedModel(
 
     def get_compile_config(self) -> Config:
         config = super().get_compile_config()
-        if config and self.accumulation_steps > 1:
+        if not config:
+            return config
+        if self.accumulation_steps > 1:
             config["accumulation_steps"] = self.accumulation_steps
-        if config and self._jit_compile_given == "auto":
+        if self._jit_compile_given == "auto":
             config["jit_compile"] = "auto"  # Keras saves what it means on this machine.
-        if config:
-            # Keras would scale the loss, or not, by the policy of whoever loads it.
-            config["optimizer"] = keras.saving.serialize_keras_object(self.optimizer)
-            config["auto_scale_loss"] = False
+        # Keras would scale the loss, or not, by the policy of whoever loads it.
+        config["optimizer"] = keras.saving.serialize_keras_object(self.optimizer)
+        config["auto_scale_loss"] = False
         return config
 
     def compile_from_config(self, config: Config) -> None:

@@ -33,7 +33,8 @@ class RecordReader:
         manifest.check_unchanged(directory)
         self._directory = directory
         self._manifest = manifest
-        self._stamp = self._stamp_now()
+        # Of the file when a shard was last opened: it may change from here on.
+        self._stamp: tuple | None = None
         self._shards = manifest.shards
         self._starts = np.cumsum([0, *(s.num_records for s in manifest.shards)])
         self._lengths = manifest.lengths(directory)
