@@ -106,7 +106,7 @@ def test_a_start_that_was_killed_does_not_spend_the_folder(tmp_path, monkeypatch
     def die(*_, **__):
         os.kill(os.getpid(), signal.SIGKILL)
 
-    for place, name in ((files, "_sync"), (os, "replace")):
+    for place, name in ((files, "sync"), (os, "replace")):
         monkeypatch.setattr(place, name, die)
         status, text = in_another_process(
             lambda: RunDirectory(tmp_path / "run", {"seed": 0})

@@ -11,7 +11,7 @@ import struct
 import sentencepiece
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
-from tfeff.utils.files import system_folder
+from tfeff.utils.disks import system_folder
 
 # A damaged trie may have nodes within themselves, and so keys without end.
 _LONGEST_KEY = 1 << 10

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import keras
 import numpy as np
 
-from tfeff.utils.files import raise_unreadable
+from tfeff.utils.reading import raise_unreadable
 
 _CLASSIFIER, _MASKED_LM = "tfeff>EncoderTextClassifier", "tfeff>EncoderMaskedLM"
 _MASKED_LM_WEIGHTS = {

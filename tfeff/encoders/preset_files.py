@@ -25,7 +25,9 @@ from tfeff.utils.digests import (
     read_list,
     write_digests,
 )
-from tfeff.utils.files import DAMAGE, is_unreadable, reserve, write_text
+from tfeff.utils.disks import reserve
+from tfeff.utils.files import write_text
+from tfeff.utils.reading import DAMAGE, is_unreadable
 
 HEAD = "_head.npz"  # The end of the name of a head's file.
 CONFIGS = ("config.json", "metadata.json")

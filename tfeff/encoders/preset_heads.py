@@ -23,8 +23,9 @@ from tfeff.encoders.preset_files import (
 )
 from tfeff.utils.checks import check_bool, check_path
 from tfeff.utils.digests import FILE_NAME, files_below, read_digests
-from tfeff.utils.files import atomic_folder, raise_unreadable
+from tfeff.utils.files import atomic_folder
 from tfeff.utils.paths import check_new_path
+from tfeff.utils.reading import raise_unreadable
 
 _TASK = TASK_FILES[0]
 

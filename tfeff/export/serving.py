@@ -16,8 +16,9 @@ from tfeff.storage.fetching import is_published
 from tfeff.storage.publishing import claimed
 from tfeff.utils.checks import check_path, is_url
 from tfeff.utils.digests import write_digests
-from tfeff.utils.files import new_path, write_numbered
+from tfeff.utils.files import new_path
 from tfeff.utils.loggers import quieter
+from tfeff.utils.numbered import write_numbered
 from tfeff.utils.paths import check_model_path, check_utf8, exists
 
 

@@ -2,7 +2,7 @@ import os
 
 from tfeff.storage.fetching import published_files
 from tfeff.utils.checks import check_path, is_url
-from tfeff.utils.files import in_order, numbers
+from tfeff.utils.numbered import in_order, numbers
 
 _SAVED_MODEL = "saved_model.pb"
 

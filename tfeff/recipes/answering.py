@@ -43,9 +43,9 @@ from tfeff.recipes.starting import load_pretrained, print_frozen
 from tfeff.recipes.task_dataset import best_metric, find_dataset
 from tfeff.recipes.tuning import Tuning, check_lora, load_best, make_grid
 from tfeff.recipes.unknown_tokens import print_unknown
-from tfeff.utils.files import is_there
 from tfeff.utils.json_files import read_object
 from tfeff.utils.naming import named_as
+from tfeff.utils.reading import is_there
 
 
 @recipe_running()

@@ -27,10 +27,11 @@ from tfeff.training.grid import INTERRUPTED, METRICS
 from tfeff.utils.checks import is_url
 from tfeff.utils.digests import FILE_NAME as SHA256SUMS
 from tfeff.utils.digests import read_digests, sha256_of
-from tfeff.utils.files import is_there, write_text
+from tfeff.utils.files import write_text
 from tfeff.utils.job_output import say
 from tfeff.utils.json_files import read_object
 from tfeff.utils.naming import named_as
+from tfeff.utils.reading import is_there
 
 CROSS_DOCUMENTS = "cross_documents"
 _EXAMPLES = "examples"

@@ -51,8 +51,9 @@ from tfeff.tasks.task import PooledTask
 from tfeff.training import interrupted_fit
 from tfeff.training.held_signals import HeldSignals
 from tfeff.training.interrupted_fit import interrupted_step
-from tfeff.utils.files import is_there, remove_folder
+from tfeff.utils.files import remove_folder
 from tfeff.utils.naming import named_as
+from tfeff.utils.reading import is_there
 
 # The folders in which a signal saves the distillation of layers, and of predictions.
 _LAYERS, _PREDICTIONS = "interrupted_layers", "interrupted"

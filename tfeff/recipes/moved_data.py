@@ -7,8 +7,8 @@ import tfeff
 from tfeff.recipes.settings import Settings, fields_of
 from tfeff.storage.fetching import published_files
 from tfeff.utils.checks import is_url
-from tfeff.utils.files import is_there
 from tfeff.utils.json_files import read_object
+from tfeff.utils.reading import is_there
 
 READ_DATA = "read_data.json"
 

@@ -11,7 +11,8 @@ import numpy as np
 import tfeff
 from tfeff.recipes.runs import MODEL
 from tfeff.utils.digests import FILE_NAME, check_digests, sha256
-from tfeff.utils.files import atomic_folder, is_there
+from tfeff.utils.files import atomic_folder
+from tfeff.utils.reading import is_there
 
 
 def export_options(

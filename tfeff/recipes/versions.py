@@ -10,8 +10,9 @@ import tensorflow as tf
 import tensorflow_text
 
 import tfeff
-from tfeff.utils.files import is_there, write_text
+from tfeff.utils.files import write_text
 from tfeff.utils.json_files import read_object
+from tfeff.utils.reading import is_there
 
 _FILE = "versions.json"
 _LIBRARIES = (tfeff, tf, tensorflow_text, keras, keras_hub, np)

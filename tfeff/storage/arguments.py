@@ -17,7 +17,8 @@ from tfeff.storage.place import Place
 from tfeff.storage.publishing import check_new, check_publishable, publish_folder
 from tfeff.storage.staging import staged, staging_dir
 from tfeff.utils.checks import check_path, is_hub_address, is_url
-from tfeff.utils.files import check_regular, temporary_folder
+from tfeff.utils.files import check_regular
+from tfeff.utils.partial import temporary_folder
 
 P = ParamSpec("P")
 R = TypeVar("R")

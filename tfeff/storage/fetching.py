@@ -18,7 +18,8 @@ from tfeff.storage.manifest import (
 from tfeff.storage.place import Place
 from tfeff.storage.staging import staged, staging_dir
 from tfeff.storage.threads import in_threads
-from tfeff.utils.files import atomic_file, remove_folder, temporary_folder
+from tfeff.utils.files import atomic_file, remove_folder
+from tfeff.utils.partial import temporary_folder
 
 _ATTEMPTS = 5
 # Stands for the size that some web servers do not tell: the file is fetched each time.

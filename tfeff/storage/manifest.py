@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping
 
 from tfeff.storage.place import Place, Refused, is_inside
 from tfeff.utils.digests import sha256
-from tfeff.utils.files import PARTIAL, walk
+from tfeff.utils.partial import PARTIAL
+from tfeff.utils.reading import walk
 
 NAME = "tfeff-manifest.json"
 # A list of all objects, while files are being uploaded or deleted.

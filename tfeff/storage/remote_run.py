@@ -24,8 +24,9 @@ from tfeff.storage.manifest import (
 from tfeff.storage.place import SCRATCH, Place
 from tfeff.storage.publishing import clear_unfinished, upload
 from tfeff.storage.staging import staged
-from tfeff.utils.files import set_aside, temporary_folder, write_bytes
+from tfeff.utils.files import set_aside, write_bytes
 from tfeff.utils.job_output import say
+from tfeff.utils.partial import temporary_folder
 
 WATCH_SECONDS = 5.0  # between looks for files that have changed
 _ATTEMPTS = 4

@@ -7,7 +7,7 @@ from tfeff.storage.fetching import fill_whole, is_same
 from tfeff.storage.manifest import local_files, read_manifest
 from tfeff.storage.place import Place
 from tfeff.storage.staging import staged
-from tfeff.utils.files import remove_partial
+from tfeff.utils.partial import remove_partial
 
 # Files that a process does not read to go on from a run: it asks for one checkpoint.
 _NOT_READ = ("checkpoints/", "tensorboard/")

@@ -49,9 +49,9 @@ from tfeff.utils.checks import (
     is_hub_name,
     is_url,
 )
-from tfeff.utils.files import DAMAGE, is_unreadable
 from tfeff.utils.json_files import read_object
 from tfeff.utils.naming import named_as
+from tfeff.utils.reading import DAMAGE, is_unreadable
 from tfeff.utils.types import DType
 
 _CONFIG = "config.json"

@@ -12,8 +12,9 @@ import keras_hub
 from tfeff import data
 from tfeff.encoders.preset_files import add_digests, belongs_to_tokenizer, check_preset
 from tfeff.storage.arguments import READ_MODEL, paths
-from tfeff.utils.files import atomic_folder, is_there
+from tfeff.utils.files import atomic_folder
 from tfeff.utils.json_files import read_object
+from tfeff.utils.reading import is_there
 
 _FILE, _FOLDER = "tokenizer.spm", "tokenizer"
 RUN_TOKENIZER = (_FILE, f"{_FILE}.sha256", _FOLDER)

@@ -28,7 +28,8 @@ from tfeff.utils.checks import (
     check_json,
     check_path,
 )
-from tfeff.utils.files import DAMAGE, atomic_file, raise_unreadable
+from tfeff.utils.files import atomic_file
+from tfeff.utils.reading import DAMAGE, raise_unreadable
 
 _NAME = re.compile(r"step-(\d+)\.keras")
 _KEEP_WITHIN = 2  # Checkpoints within an epoch; the older may replace a damaged one.

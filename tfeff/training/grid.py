@@ -18,8 +18,9 @@ from tfeff.utils.checks import (
     check_path,
     check_string,
 )
-from tfeff.utils.files import is_there, remove_folder, write_text
+from tfeff.utils.files import remove_folder, write_text
 from tfeff.utils.json_files import read_object
+from tfeff.utils.reading import is_there
 
 METRICS = "metrics.json"
 INTERRUPTED = "interrupted"  # In it a cell keeps what its next start goes on with.

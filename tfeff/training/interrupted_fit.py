@@ -14,8 +14,9 @@ from tfeff.training.epochs import ResumeEpoch, metrics_state
 from tfeff.training.held_signals import HeldSignals
 from tfeff.training.keep_best import KeepBest
 from tfeff.utils.digests import check_digests, write_digests
-from tfeff.utils.files import atomic_folder, is_there
+from tfeff.utils.files import atomic_folder
 from tfeff.utils.json_files import read_object
+from tfeff.utils.reading import is_there
 from tfeff.utils.safetensors import write_safetensors
 
 _STATE, _WEIGHTS = "state.json", "weights.safetensors"

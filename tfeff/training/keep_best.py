@@ -16,7 +16,7 @@ from tfeff.utils.checks import (
     check_path,
     check_string,
 )
-from tfeff.utils.files import is_there
+from tfeff.utils.reading import is_there
 
 FILE = "dev_metrics.csv"
 # The attributes that a training goes on with, beside the best weights.

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import keras
 
-from tfeff.utils.files import is_there, set_aside, write_text
+from tfeff.utils.files import set_aside, write_text
 from tfeff.utils.job_output import say
+from tfeff.utils.reading import is_there
 
 
 class MetricsFile(keras.callbacks.Callback):

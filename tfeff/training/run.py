@@ -56,9 +56,10 @@ from tfeff.utils.checks import (
     differences,
     is_url,
 )
-from tfeff.utils.files import PARTIAL, remove_partial, write_text
+from tfeff.utils.files import write_text
 from tfeff.utils.job_output import say
 from tfeff.utils.json_files import read_object
+from tfeff.utils.partial import PARTIAL, remove_partial
 
 _CONFIG = "config.json"
 T = TypeVar("T")

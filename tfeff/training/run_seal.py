@@ -17,7 +17,8 @@ from tfeff.utils.digests import (
     sha256,
     write_list,
 )
-from tfeff.utils.files import PARTIAL, is_there
+from tfeff.utils.partial import PARTIAL
+from tfeff.utils.reading import is_there
 
 _EARLIER = f"{FILE_NAME}.earlier"
 

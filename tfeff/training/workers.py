@@ -22,7 +22,7 @@ import tfeff
 from tfeff.training.checkpoints import checkpoint_path, latest_checkpoint
 from tfeff.training.coordination import coordination_service
 from tfeff.utils.checks import check_json
-from tfeff.utils.files import is_unreadable
+from tfeff.utils.reading import is_unreadable
 
 T = TypeVar("T")
 

@@ -8,7 +8,8 @@ import os
 from collections.abc import Container, Iterable, Mapping
 from typing import IO
 
-from tfeff.utils.files import walk, write_text
+from tfeff.utils.files import write_text
+from tfeff.utils.reading import walk
 
 FILE_NAME = "SHA256SUMS"
 SUFFIX = ".sha256"

@@ -20,7 +20,7 @@ from tfeff.storage.publishing import begin, complete
 from tfeff.storage.shared_folder import SharedFolder, new_parts, shared_scratch
 from tfeff.storage.threads import THREADS
 from tfeff.utils.beam import BeamJobs, check_picklable
-from tfeff.utils.files import remove_partial
+from tfeff.utils.partial import remove_partial
 
 
 class CachePipeline:

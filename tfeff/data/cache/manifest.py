@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from tfeff.utils.digests import sha256
-from tfeff.utils.files import raise_unreadable
 from tfeff.utils.paths import is_name
+from tfeff.utils.reading import raise_unreadable
 
 FILE_NAME = "manifest.json"
 DAMAGED = "is damaged"  # In all messages about files that are not as written.

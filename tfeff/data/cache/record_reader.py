@@ -9,7 +9,7 @@ import google_crc32c
 import numpy as np
 
 from tfeff.data.cache.manifest import FILE_NAME, Manifest, damaged
-from tfeff.utils.files import raise_unreadable
+from tfeff.utils.reading import raise_unreadable
 
 _HEADER = struct.Struct("<QI")  # Of a TFRecord: the length, and its checksum.
 _FOOTER = struct.Struct("<I")  # The checksum of the record.

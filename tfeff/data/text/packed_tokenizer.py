@@ -7,7 +7,7 @@ import keras
 import keras_hub
 
 from tfeff.data.text.tokenizers import tokenizer_fingerprint
-from tfeff.utils.files import system_folder
+from tfeff.utils.disks import system_folder
 
 
 class PackedTokenizer(NamedTuple):

@@ -15,7 +15,7 @@ from tfeff.data.text.corpus import (
 )
 from tfeff.storage.streams import open_stream
 from tfeff.utils.checks import check_string, has_surrogate, near_miss
-from tfeff.utils.files import raise_unreadable
+from tfeff.utils.reading import raise_unreadable
 
 # How the names of files end that have records.
 JSON_LINES = (".jsonl", ".ndjson", ".json")

@@ -26,7 +26,8 @@ from tfeff.utils.checks import (
     differences,
 )
 from tfeff.utils.digests import check_file
-from tfeff.utils.files import system_folder, write_bytes
+from tfeff.utils.disks import system_folder
+from tfeff.utils.files import write_bytes
 
 SPECIAL_NAMES = ("pad_token_id", "cls_token_id", "sep_token_id", "mask_token_id")
 FRAME_NAMES = SPECIAL_NAMES[:3]  # Of the tokens around texts.
