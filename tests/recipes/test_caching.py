@@ -187,6 +187,7 @@ def test_runs_that_do_not_fit(cached, tmp_path, change, message):
     }
     with pytest.raises(ValueError, match=message):
         pretraining.pretrain(PretrainSettings(**{**fitting, **change}))
+    assert not (tmp_path / "run").exists()
 
 
 def test_another_tokenizer_than_the_encoders_is_named(cached, tmp_path):

@@ -260,14 +260,19 @@ def open_caches(
         tfeff.data.open_cache(os.path.join(folder, name), tokenizer, verify)
         for name in CACHES
     )
-    if trained.sequence_length != sequence_length:
-        raise ValueError(
-            "`sequence_length` must be that of `cache_dir`, "
-            f"{trained.sequence_length}. Received: sequence_length={sequence_length}"
-        )
+    check_cached_length(trained, sequence_length)
     if verify:
         _report(trained, validated)
     return trained, validated
+
+
+def check_cached_length(cached: tfeff.data.Cache | Manifest, sequence_length: int):
+    """Raises if the sequences of a cache, or of its manifest, have another length."""
+    if cached.sequence_length != sequence_length:
+        raise ValueError(
+            "`sequence_length` must be that of `cache_dir`, "
+            f"{cached.sequence_length}. Received: sequence_length={sequence_length}"
+        )
 
 
 def cached_manifest(folder: str) -> Manifest:

@@ -9,9 +9,7 @@ import keras
 
 import tfeff
 from tfeff.recipes.callbacks import Callbacks
-from tfeff.recipes.corpora import (
-    check_other_text,
-)
+from tfeff.recipes.corpora import check_other_text
 from tfeff.recipes.corpus_settings import (
     OF_TRAINED,
     check_no_fraction,
@@ -22,19 +20,14 @@ from tfeff.recipes.intervals import eval_every
 from tfeff.recipes.overrides import check_override
 from tfeff.recipes.pretrain_settings import PretrainSettings
 from tfeff.recipes.pretraining_data import (
+    check_cache,
     check_cached_tokenizer,
-    check_pairs,
     check_targets,
     make_data,
     read_data,
     valid_batches,
 )
-from tfeff.recipes.pretraining_model import (
-    make_model,
-    mask_rate,
-    objective,
-    token_loss,
-)
+from tfeff.recipes.pretraining_model import make_model, mask_rate, objective, token_loss
 from tfeff.recipes.run_exports import write_encoder
 from tfeff.recipes.runs import (
     check_plots,
@@ -46,9 +39,7 @@ from tfeff.recipes.runs import (
 )
 from tfeff.recipes.settings import changed, check_settings
 from tfeff.recipes.starting import has_checkpoint
-from tfeff.tasks.run_tokenizer import (
-    RUN_TOKENIZER,
-)
+from tfeff.tasks.run_tokenizer import RUN_TOKENIZER
 from tfeff.training.checkpoints import check_kept_steps
 from tfeff.training.workers import from_chief
 from tfeff.utils.interruption import end_at_once
@@ -195,7 +186,7 @@ def run_pretraining(
         callbacks: as of `pretrain`.
     """
     own_callbacks = Callbacks(settings, callbacks)
-    check_pairs(settings)
+    check_cache(settings)
     if settings.strategy == "multi_worker":
         end_at_once()  # A worker may wait for others for ever.
     strategy = tfeff.training.make_strategy(settings.strategy, settings.tpu)

@@ -11,6 +11,7 @@ from tfeff.data.cache.manifest import OtherTokenizer
 from tfeff.recipes.corpora import (
     build_caches,
     cached_manifest,
+    check_cached_length,
     given_tokenizer,
     open_caches,
     train_and_validation,
@@ -68,11 +69,15 @@ def valid_batches(settings, valid, tokenizer):
     )
 
 
-def check_pairs(settings):
-    """Raises where the sequences of `cache_dir` cannot be made pairs of sentences."""
-    is_of_pairs = isinstance(objective(settings).examples, tfeff.data.SentencePairs)
+def check_cache(settings):
+    """Raises where the sequences of `cache_dir` are of another length, or no pairs."""
     cache_dir = settings.cache_dir
-    if is_of_pairs and cache_dir and cached_manifest(cache_dir).cross_documents:
+    if not cache_dir:
+        return
+    manifest = cached_manifest(cache_dir)
+    check_cached_length(manifest, settings.sequence_length)
+    is_of_pairs = isinstance(objective(settings).examples, tfeff.data.SentencePairs)
+    if is_of_pairs and manifest.cross_documents:
         raise ValueError(
             "`cache_dir` must have sequences of one document each for pairs of "
             "sentences: those of tfeff cache without --cross_documents. Received: "
