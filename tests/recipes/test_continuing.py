@@ -17,7 +17,7 @@ from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.heads import PretrainedHeads
 from tfeff.recipes.pretraining import settle
 from tfeff.tasks.run_tokenizer import load_run_tokenizer
-from tfeff.training.checkpoints import checkpoint_path, checkpoint_steps
+from tfeff.training.checkpoint_folder import checkpoint_path, checkpoint_steps
 
 SIZES = {"hidden_dim": 8, "intermediate_dim": 8, "num_layers": 1, "num_heads": 2}
 

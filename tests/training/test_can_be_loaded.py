@@ -8,7 +8,7 @@ from keras.src.backend.common import global_state
 import tfeff
 from tests.subjects.encoders import tiny
 from tfeff.training import RunDirectory
-from tfeff.training.checkpoints import check_can_be_loaded
+from tfeff.training.loadable import check_can_be_loaded
 
 Dense = keras.layers.Dense
 schedules = keras.optimizers.schedules

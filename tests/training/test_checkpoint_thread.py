@@ -21,7 +21,7 @@ from tfeff.training import (
     save_checkpoint,
 )
 from tfeff.training.background import Background
-from tfeff.training.checkpoints import load_notes
+from tfeff.training.checkpoint_file import load_notes
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import tfeff
 from tests.subjects.files import flip_bit
 from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tfeff.training import RunDirectory, load_checkpoint, save_checkpoint
-from tfeff.training.checkpoints import load_notes
+from tfeff.training.checkpoint_file import load_notes
 
 NOTES = {"metrics.csv": "epoch,loss,step\n0,2.5,5\n"}
 

@@ -22,7 +22,7 @@ from tfeff.training import (
     make_strategy,
     save_checkpoint,
 )
-from tfeff.training.checkpoints import checkpoint_steps, run_checkpoint
+from tfeff.training.checkpoint_folder import checkpoint_steps, run_checkpoint
 
 
 def train(directory, dies_after=None, **options):

@@ -11,7 +11,7 @@ import tensorflow as tf
 from tests.checks import two_replicas
 from tests.subjects.small_runs import Raises, Small, X, Y, contents, train
 from tfeff.training import Checkpoints, RunDirectory
-from tfeff.training.checkpoints import checkpoint_steps
+from tfeff.training.checkpoint_folder import checkpoint_steps
 from tfeff.training.epochs import _restore_metrics, metrics_state
 from tfeff.training.held_signals import HeldSignals
 

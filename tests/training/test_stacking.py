@@ -18,7 +18,7 @@ from tfeff.training import (
     load_checkpoint,
     train_by_stacking,
 )
-from tfeff.training.checkpoints import checkpoint_path, checkpoint_steps
+from tfeff.training.checkpoint_folder import checkpoint_path, checkpoint_steps
 from tfeff.training.early_stopping import since_lowest
 from tfeff.training.stacking import _losses_of_stage
 

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from tests.subjects.small_runs import Small, Stops, X, Y, contents, train
 from tfeff.training import Checkpoints, Diverged, load_checkpoint
-from tfeff.training.checkpoints import checkpoint_path, checkpoint_steps
+from tfeff.training.checkpoint_folder import checkpoint_path, checkpoint_steps
 
 
 def checkpoints(directory):

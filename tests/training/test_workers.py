@@ -17,7 +17,7 @@ from tfeff.training import (
     make_strategy,
     workers,
 )
-from tfeff.training.checkpoints import checkpoint_path
+from tfeff.training.checkpoint_folder import checkpoint_path
 
 A, B = [["model.weights.h5", 1]], [["model.weights.h5", 2]]  # Checksums.
 

@@ -22,7 +22,8 @@ from tfeff.recipes.pretrain_settings import PretrainSettings
 from tfeff.recipes.versions import note_versions
 from tfeff.storage.arguments import READ_MODEL, paths
 from tfeff.tasks.pretrained import find_preset, split_step
-from tfeff.training.checkpoints import checkpoint_steps, load_notes, run_checkpoint
+from tfeff.training.checkpoint_file import load_notes
+from tfeff.training.checkpoint_folder import checkpoint_steps, run_checkpoint
 from tfeff.training.grid import INTERRUPTED, METRICS
 from tfeff.utils.checks import is_url
 from tfeff.utils.digests import FILE_NAME as SHA256SUMS

@@ -46,7 +46,7 @@ from tfeff.recipes.task_scores import (
 from tfeff.recipes.tuning import Tuning, check_lora, load_best, make_grid
 from tfeff.recipes.unknown_tokens import print_unknown
 from tfeff.recipes.unseen_segments import begin_as_first, check_segments
-from tfeff.training.checkpoints import run_checkpoint
+from tfeff.training.checkpoint_folder import run_checkpoint
 from tfeff.utils.files import write_text
 from tfeff.utils.naming import named_as
 

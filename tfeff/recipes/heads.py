@@ -13,11 +13,8 @@ from tfeff.recipes.runs import read_config
 from tfeff.storage.arguments import READ_MODEL, paths
 from tfeff.tasks.pretrained import find_preset, split_step
 from tfeff.tasks.saved_models import masked_lm_settings, read_heads
-from tfeff.training.checkpoints import (
-    checkpoint_steps,
-    load_checkpoint,
-    run_checkpoint,
-)
+from tfeff.training.checkpoint_file import load_checkpoint
+from tfeff.training.checkpoint_folder import checkpoint_steps, run_checkpoint
 from tfeff.utils.naming import named_as
 
 # Those with a layer for their labels, ratings or answers.

@@ -6,7 +6,7 @@ from typing import Any
 
 import tfeff
 from tfeff.storage.fetching import published_files
-from tfeff.training.checkpoints import checkpoint_steps
+from tfeff.training.checkpoint_folder import checkpoint_steps
 from tfeff.utils.checks import is_url
 from tfeff.utils.naming import named_as
 

@@ -36,11 +36,8 @@ from tfeff.storage.arguments import READ_MODEL, WRITE, paths
 from tfeff.storage.manifest import OF_UPLOADS
 from tfeff.tasks.encoder_limits import check_vocabulary, fitting
 from tfeff.tasks.run_tokenizer import load_run_tokenizer, read_preset_tokenizer
-from tfeff.training.checkpoints import (
-    checkpoint_steps,
-    load_checkpoint,
-    run_checkpoint,
-)
+from tfeff.training.checkpoint_file import load_checkpoint
+from tfeff.training.checkpoint_folder import checkpoint_steps, run_checkpoint
 from tfeff.utils.checks import (
     check_choice,
     check_integer,

@@ -25,14 +25,9 @@ from tfeff.tasks import (  # noqa: F401
 )
 from tfeff.tasks.encoder_limits import check_vocabulary
 from tfeff.tasks.pretrained import find_preset, load_pretrained, split_step
-from tfeff.tasks.run_tokenizer import (
-    load_run_tokenizer,
-)
-from tfeff.training.checkpoints import (
-    latest_checkpoint,
-    load_checkpoint,
-    run_checkpoint,
-)
+from tfeff.tasks.run_tokenizer import load_run_tokenizer
+from tfeff.training.checkpoint_file import load_checkpoint
+from tfeff.training.checkpoint_folder import latest_checkpoint, run_checkpoint
 from tfeff.utils.checks import check_choice, check_path
 from tfeff.utils.naming import named_as
 

@@ -1,11 +1,8 @@
 """Training around a model: optimizers, strategies, runs that resume."""
 
-from tfeff.training.checkpoints import (
-    Checkpoints,
-    latest_checkpoint,
-    load_checkpoint,
-    save_checkpoint,
-)
+from tfeff.training.checkpoint_file import load_checkpoint, save_checkpoint
+from tfeff.training.checkpoint_folder import latest_checkpoint
+from tfeff.training.checkpoints import Checkpoints
 from tfeff.training.distribution import distribute, make_strategy
 from tfeff.training.divergence import Diverged, StopWhenDiverged, is_finite
 from tfeff.training.double_depth import double_depth
@@ -18,11 +15,7 @@ from tfeff.training.progress import TrainingProgress
 from tfeff.training.run import RunDirectory
 from tfeff.training.schedules import LinearWarmupDecay
 from tfeff.training.stacking import train_by_stacking
-from tfeff.training.workers import (
-    LostWorker,
-    check_equal_settings,
-    lost_workers_named,
-)
+from tfeff.training.workers import LostWorker, check_equal_settings, lost_workers_named
 
 __all__ = [
     "AdamW",

@@ -6,6 +6,8 @@ from typing import Any
 import keras
 import numpy as np
 
+from tfeff.training.losses import GlobalMean
+
 _ENDLESS = -1  # TensorFlow's `INFINITE_CARDINALITY`.
 _FEATURES = "tfeff.data.text_features(x, tokenizer, 128).dataset(16)"
 # By the method that tells what it is.
@@ -44,6 +46,39 @@ def check_batches(model: keras.Model, x: Any, y: Any = None) -> None:
             raise TypeError(
                 f"`{name}` must be numbers, such as {way}. Received: texts as {name}"
             )
+
+
+def check_class_weight(
+    model: keras.Model, class_weight: Any, x: Any, y: Any, sample_weight: Any = None
+) -> None:
+    """Raises where Keras cannot apply class weights.
+
+    It knows those of rows, not of tokens, and none beside weights of examples.
+    """
+    if class_weight is None:
+        return
+    ranks = [len(output.shape) for output in getattr(model, "outputs", None) or ()]
+    spec = getattr(x, "element_spec", None)
+    is_weighted = sample_weight is not None
+    if isinstance(spec, tuple) and len(spec) > 1:
+        y, is_weighted = spec[1], len(spec) > 2
+    shape: Any = getattr(y, "shape", ())
+    # A global mean takes one number a target.
+    several = isinstance(model.loss, GlobalMean) and len(shape) > 1 and shape[1] != 1
+    if several or max(ranks, default=0) > 2:
+        raise ValueError(
+            "`class_weight` must be None for labels of tokens, of which Keras "
+            "makes one weight a row. Give each label its weight in "
+            "`sample_weight`, the third part of a data set's batches. "
+            f"Received: class_weight={class_weight!r}"
+        )
+    if is_weighted:
+        raise ValueError(
+            "`class_weight` must be None for batches that have weights already, as "
+            "those of features do. Give each class its weight there: "
+            "`dataset.map(lambda x, y, w: (x, y, w * tf.gather(weights, y)))`. "
+            f"Received: class_weight={class_weight!r}"
+        )
 
 
 def check_ends(data: Any, steps: str, given: Mapping) -> None:

@@ -14,17 +14,21 @@ from tfeff.compat.models import (
     TellsAllWeights,
     report_loss_by,
 )
-from tfeff.compat.optimizers import rate_of
 from tfeff.compat.saving import untracked
 from tfeff.encoders.layer_states import layer_states, make_with_states
 from tfeff.encoders.quantization import ChecksBeforeSaving
 from tfeff.training.backends import check_steps_per_execution, train_in_parts
-from tfeff.training.fit_data import check_batches, check_ends, num_updates
+from tfeff.training.fit_data import (
+    check_batches,
+    check_class_weight,
+    check_ends,
+    num_updates,
+)
 from tfeff.training.loss_scale import LossScaleOptimizer, unscaled
 from tfeff.training.losses import GlobalMean, MeanOfShares, target_weights
-from tfeff.training.optimizers import AdamW
+from tfeff.training.optimizers import check_on_replicas
 from tfeff.training.replicas import looped, num_replicas
-from tfeff.training.schedules import LinearWarmupDecay, ResumedSchedule
+from tfeff.training.schedules import schedule_warnings
 from tfeff.utils.checks import check_integer, check_keywords, known_keywords
 from tfeff.utils.types import Config, Tensor
 
@@ -155,8 +159,8 @@ class DistributedModel(
                 "was trained, other weights train, as after `trainable` was set. It "
                 "would go on with those of before"
             )
-        self._check_class_weight(
-            given.get("class_weight"), x, y, given.get("sample_weight")
+        check_class_weight(
+            self, given.get("class_weight"), x, y, given.get("sample_weight")
         )
         validation = given.get("validation_data")
         check_ends(x, "steps_per_epoch", given)
@@ -208,38 +212,8 @@ class DistributedModel(
             ValueError: if there is a `class_weight`, and labels are of tokens or there
                 is a `sample_weight`.
         """
-        self._check_class_weight(class_weight, x, y, sample_weight)
+        check_class_weight(self, class_weight, x, y, sample_weight)
         return super().train_on_batch(x, y, sample_weight, class_weight, return_dict)
-
-    def _check_class_weight(self, class_weight, x, y, sample_weight=None):
-        """Raises where Keras cannot apply class weights.
-
-        It knows those of rows, not of tokens, and none beside weights of examples.
-        """
-        if class_weight is None:
-            return
-        ranks = [len(output.shape) for output in getattr(self, "outputs", None) or ()]
-        spec = getattr(x, "element_spec", None)
-        is_weighted = sample_weight is not None
-        if isinstance(spec, tuple) and len(spec) > 1:
-            y, is_weighted = spec[1], len(spec) > 2
-        shape = getattr(y, "shape", ())
-        # A global mean takes one number a target.
-        several = isinstance(self.loss, GlobalMean) and len(shape) > 1 and shape[1] != 1
-        if several or max(ranks, default=0) > 2:
-            raise ValueError(
-                "`class_weight` must be None for labels of tokens, of which Keras "
-                "makes one weight a row. Give each label its weight in "
-                "`sample_weight`, the third part of a data set's batches. "
-                f"Received: class_weight={class_weight!r}"
-            )
-        if is_weighted:
-            raise ValueError(
-                "`class_weight` must be None for batches that have weights already, as "
-                "those of features do. Give each class its weight there: "
-                "`dataset.map(lambda x, y, w: (x, y, w * tf.gather(weights, y)))`. "
-                f"Received: class_weight={class_weight!r}"
-            )
 
     @contextlib.contextmanager
     def _anew_after_errors(self) -> Iterator[None]:
@@ -253,36 +227,14 @@ class DistributedModel(
             raise
         self.forget_values()
 
-    def _fit_warnings(self, steps: int | None):
+    def _fit_warnings(self, steps: int | None) -> Iterator[str]:
         """The texts that `fit` warns of: here, of a schedule that is over, or too soon.
 
         Args:
             steps: how many updates `fit` makes at most; `None` if that is not known.
         """
-        if not self.compiled:  # Keras says so.
-            return
-        optimizer = unscaled(self.optimizer)
-        schedule = rate_of(optimizer)
-        taken = 0
-        if isinstance(schedule, ResumedSchedule):
-            taken = schedule.first_step
-            schedule = schedule.schedule
-        if not isinstance(schedule, LinearWarmupDecay):
-            return
-        taken += int(keras.ops.convert_to_numpy(optimizer.iterations))
-        left = schedule.total_steps - taken
-        if left <= 0:
-            yield (
-                f"The optimizer has taken {taken} steps, and its schedule ends after "
-                f"{schedule.total_steps}: the rate is 0, and nothing is trained. "
-                "Compile the model with a new optimizer to train it on"
-            )
-        elif steps is not None and steps > left:
-            yield (
-                f"`fit` takes {steps} steps, and the schedule of the optimizer ends "
-                f"after {left}: then the rate is 0, and nothing is trained. Its "
-                "`total_steps` are those of all epochs"
-            )
+        if self.compiled:  # Otherwise Keras says so.
+            yield from schedule_warnings(unscaled(self.optimizer), steps)
 
     def compile(self, *args: Any, accumulation_steps: int = 1, **kwargs: Any) -> None:
         """As `keras.Model.compile`.
@@ -352,24 +304,6 @@ class DistributedModel(
                 f"encoder. Received: layer_decay={optimizer.layer_decay}"
             )
         optimizer.set_encoder(self.encoder)
-
-    def _check_on_replicas(self):
-        """Raises where Keras' optimizer would fail, or let replicas drift apart."""
-        optimizer = unscaled(self.optimizer)
-        if optimizer.use_ema and optimizer.ema_overwrite_frequency:
-            raise ValueError(
-                "`optimizer` must have no `ema_overwrite_frequency` on several "
-                "replicas, where Keras cannot overwrite the weights. The averages of "
-                "`use_ema` alone become the weights at the end of `fit`. Received: "
-                f"ema_overwrite_frequency={optimizer.ema_overwrite_frequency}"
-            )
-        is_float8 = any(weight.overwrite_with_gradient for weight in self.weights)
-        if is_float8 and not isinstance(optimizer, AdamW):
-            raise ValueError(
-                "`optimizer` must be a `tfeff.training.AdamW` to train a model of "
-                "float8 on several replicas: others would give each replica scales of "
-                f"its own. Received: optimizer={optimizer!r}"
-            )
 
     def get_compile_config(self) -> Config:
         config = super().get_compile_config()
@@ -469,7 +403,7 @@ class DistributedModel(
     def make_train_function(self, force: bool = False) -> Callable:
         if self.train_function is None or force:
             if num_replicas(self) > 1:
-                self._check_on_replicas()
+                check_on_replicas(unscaled(self.optimizer), self.weights)
             super().make_train_function(force)
             self.train_function = looped(self, self.train_step, self.train_function)
             self._trains = self._trained_weights()

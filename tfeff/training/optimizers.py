@@ -1,7 +1,7 @@
 import inspect
 import numbers
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -351,3 +351,21 @@ def adamw(
         beta_1=beta_1,
         beta_2=beta_2,
     )
+
+
+def check_on_replicas(optimizer: Any, weights: Sequence[keras.Variable]) -> None:
+    """Raises where Keras' optimizer would fail, or let replicas drift apart."""
+    if optimizer.use_ema and optimizer.ema_overwrite_frequency:
+        raise ValueError(
+            "`optimizer` must have no `ema_overwrite_frequency` on several "
+            "replicas, where Keras cannot overwrite the weights. The averages of "
+            "`use_ema` alone become the weights at the end of `fit`. Received: "
+            f"ema_overwrite_frequency={optimizer.ema_overwrite_frequency}"
+        )
+    is_float8 = any(weight.overwrite_with_gradient for weight in weights)
+    if is_float8 and not isinstance(optimizer, AdamW):
+        raise ValueError(
+            "`optimizer` must be a `tfeff.training.AdamW` to train a model of "
+            "float8 on several replicas: others would give each replica scales of "
+            f"its own. Received: optimizer={optimizer!r}"
+        )

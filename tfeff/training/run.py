@@ -12,23 +12,15 @@ import keras
 import tensorflow as tf
 
 from tfeff.storage.lease import holder_id
-from tfeff.storage.manifest import OF_UPLOADS
 from tfeff.storage.place import Place
 from tfeff.storage.remote_run import RemoteRun, open_remote_run
 from tfeff.storage.run_copy import RunCopy
-from tfeff.training import run_lock, run_seal
+from tfeff.training import run_folder, run_lock, run_seal
 from tfeff.training.averages import take_averages
-from tfeff.training.checkpoints import (
-    Checkpoints,
-    check_kept_steps,
-)
+from tfeff.training.checkpoints import Checkpoints, check_kept_steps
 from tfeff.training.divergence import StopWhenDiverged
 from tfeff.training.early_stopping import StopEarly, check_patience, earlier_losses
-from tfeff.training.epochs import (
-    ResumeEpoch,
-    StoppedWithinEpoch,
-    StopWithinEpoch,
-)
+from tfeff.training.epochs import ResumeEpoch, StoppedWithinEpoch, StopWithinEpoch
 from tfeff.training.held_signals import HeldSignals
 from tfeff.training.joint_end import joint_end
 from tfeff.training.metrics_file import MetricsFile, parse_rows
@@ -58,10 +50,8 @@ from tfeff.utils.checks import (
 )
 from tfeff.utils.files import write_text
 from tfeff.utils.job_output import say
-from tfeff.utils.json_files import read_object
-from tfeff.utils.partial import PARTIAL, remove_partial
+from tfeff.utils.partial import remove_partial
 
-_CONFIG = "config.json"
 T = TypeVar("T")
 
 
@@ -180,11 +170,11 @@ class RunDirectory:
         return lease and holder_id(Place("directory", self.url), lease)
 
     def _open_folder(self, upgrade):
-        self._check_kind()
+        run_folder.check_kind(self.directory)
         lock = self._lock = run_lock.lock_directory(self.directory)
         self._unlock = weakref.finalize(self, lock.close)
-        if self._files():
-            self._compare(self.path(_CONFIG), upgrade)
+        if run_folder.files(self.directory):
+            run_folder.check_settings(self.directory, self.config, upgrade, self.url)
             if lock.users == 1:
                 self._reseal()
             run_seal.check_folder(self.directory)
@@ -194,7 +184,7 @@ class RunDirectory:
             lock.at_end.callback(run_seal.reseal_folder, folder)
             return
         lock.is_new = True
-        write_text(self.path(_CONFIG), json.dumps(self.config, indent=2))
+        write_text(self.path(run_folder.CONFIG), json.dumps(self.config, indent=2))
 
     def _reseal(self):
         """Takes up the digests that a killed process had set aside."""
@@ -216,64 +206,14 @@ class RunDirectory:
         is_unused = lock and lock.users == 1 and lock.is_new
         # The folder may be gone. While the lock is held, no other process opens it.
         with contextlib.suppress(OSError):
-            if is_unused and self._files() <= {_CONFIG}:
-                os.remove(self.path(_CONFIG))
+            if is_unused and run_folder.files(self.directory) <= {run_folder.CONFIG}:
+                os.remove(self.path(run_folder.CONFIG))
         remote, self._remote = self._remote, None
         try:
             self._unlock()
         finally:
             if remote is not None:
                 remote.close()
-
-    def _check_kind(self):
-        """Raises if the folder is not a run's, before anything in it is touched."""
-        is_run = not os.path.lexists(self.directory) or (
-            os.path.isdir(self.directory)
-            and (not (found := self._files()) or _CONFIG in found)
-        )
-        if not is_run:
-            is_folder = os.path.isdir(self.directory)
-            found = "has other content and no config.json" if is_folder else "is a file"
-            raise ValueError(
-                "`directory` must be a run's, empty, or not there yet. Received: "
-                f"{self.directory}, which {found}"
-            )
-        if not os.path.isdir(self.directory):
-            return
-        if uploaded := sorted(self._files() & {*OF_UPLOADS}):
-            raise ValueError(
-                "`directory` must be given by its URL where tfeff has uploaded it, "
-                "such as s3://bucket/run, or file:// and the whole path of a copy: "
-                "files have other names there, and two processes would not see each "
-                f"other. Received: {self.directory}, which has {uploaded[0]}"
-            )
-
-    def _files(self):
-        """Names of the files, without the lock and unfinished files."""
-        return {
-            name
-            for name in os.listdir(self.directory)
-            if name != run_lock.NAME and not name.startswith(PARTIAL)
-        }
-
-    def _compare(self, path, upgrade):
-        saved = upgrade(read_object(path))
-        others = [
-            f"{name}: there {there!r}, now {now!r}"
-            for name, there, now in differences(saved, self.config)
-        ]
-        if others:
-            start = ""
-            if os.path.isdir(self.path("preset")):
-                start = (
-                    " A recipe trains its encoder on in another directory by "
-                    f"--pretrained={self.url}."
-                )
-            raise ValueError(
-                f"`directory` {self.url} belongs to a run of another "
-                f"configuration. Differences: {'; '.join(others)}. Use another "
-                f"directory, or the same settings to go on with that run.{start}"
-            )
 
     def path(self, *parts: str) -> str:
         """The name of a file in the directory."""

@@ -7,12 +7,9 @@ from typing import Any
 
 import keras
 
-from tfeff.training.checkpoints import (
-    check_can_be_loaded,
-    latest_checkpoint,
-    load_checkpoint,
-    load_notes,
-)
+from tfeff.training.checkpoint_file import load_checkpoint, load_notes
+from tfeff.training.checkpoint_folder import latest_checkpoint
+from tfeff.training.loadable import check_can_be_loaded
 from tfeff.training.metrics_file import restore
 from tfeff.training.workers import (
     check_equal_settings,

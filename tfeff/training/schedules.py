@@ -1,6 +1,9 @@
+from collections.abc import Iterator
+
 import keras
 from keras import ops
 
+from tfeff.compat.optimizers import rate_of
 from tfeff.utils.checks import check_integer, check_positive
 from tfeff.utils.types import Config
 
@@ -110,3 +113,35 @@ class ResumedSchedule(keras.optimizers.schedules.LearningRateSchedule):
     def from_config(cls, config: Config) -> "ResumedSchedule":
         schedule = keras.saving.deserialize_keras_object(config["schedule"])
         return cls(schedule, config["first_step"])
+
+
+def schedule_warnings(
+    optimizer: keras.optimizers.Optimizer, steps: int | None
+) -> Iterator[str]:
+    """The text that `fit` warns of, if the rate is 0 in all, or some, of its steps.
+
+    Args:
+        optimizer: the optimizer, without what scales the loss.
+        steps: how many updates `fit` makes at most; `None` if that is not known.
+    """
+    schedule = rate_of(optimizer)
+    taken = 0
+    if isinstance(schedule, ResumedSchedule):
+        taken = schedule.first_step
+        schedule = schedule.schedule
+    if not isinstance(schedule, LinearWarmupDecay):
+        return
+    taken += int(keras.ops.convert_to_numpy(optimizer.iterations))
+    left = schedule.total_steps - taken
+    if left <= 0:
+        yield (
+            f"The optimizer has taken {taken} steps, and its schedule ends after "
+            f"{schedule.total_steps}: the rate is 0, and nothing is trained. "
+            "Compile the model with a new optimizer to train it on"
+        )
+    elif steps is not None and steps > left:
+        yield (
+            f"`fit` takes {steps} steps, and the schedule of the optimizer ends "
+            f"after {left}: then the rate is 0, and nothing is trained. Its "
+            "`total_steps` are those of all epochs"
+        )

@@ -19,7 +19,7 @@ import numpy as np
 import tensorflow as tf
 
 import tfeff
-from tfeff.training.checkpoints import checkpoint_path, latest_checkpoint
+from tfeff.training.checkpoint_folder import checkpoint_path, latest_checkpoint
 from tfeff.training.coordination import coordination_service
 from tfeff.utils.checks import check_json
 from tfeff.utils.reading import is_unreadable

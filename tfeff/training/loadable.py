@@ -1,0 +1,58 @@
+"""Whether Keras will load what it saves of a model, asked before a training."""
+
+import keras
+
+# Packages whose classes Keras loads without their being registered.
+_LOADED = ("keras", "keras_hub", "builtins")
+
+
+def check_can_be_loaded(model: keras.Model) -> None:
+    """Raises where Keras would not save the configuration of a model, or not load it.
+
+    Raises:
+        ValueError: naming the classes and functions that are not registered.
+    """
+    try:
+        unknown = sorted({*_unknown(keras.saving.serialize_keras_object(model))})
+    except Exception as error:  # From anybody's `get_config`.
+        raise ValueError(
+            "`make_model` must make a model that can be saved. Received: a "
+            f"{type(model).__name__}, whose configuration cannot be made: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    if unknown:
+        raise ValueError(
+            "`make_model` must make a model whose checkpoints can be loaded: what is "
+            "not of Keras must be registered by "
+            "`keras.saving.register_keras_serializable`. Received: a "
+            f"{type(model).__name__} with {', '.join(unknown)}"
+        )
+
+
+def _unknown(config):
+    """The names of what a configuration has, and Keras does not find."""
+    if isinstance(config, dict):
+        if "class_name" in config and not _is_known(config):
+            is_function = config["class_name"] == "function"
+            yield str(config["config" if is_function else "class_name"]).strip("_")
+        config = [*config.values()]
+    if isinstance(config, (list, tuple)):
+        for item in config:
+            yield from _unknown(item)
+
+
+def _is_known(config):
+    """Whether Keras finds the class or the function of a configuration."""
+    if config["class_name"] in ("function", "__lambda__"):
+        try:
+            keras.saving.deserialize_keras_object(config)
+        except (TypeError, ValueError):  # Lambdas, unless the user has allowed them.
+            return False
+        return True
+    if "registered_name" not in config:  # Of a type that Keras knows by its name.
+        return True
+    package = str(config.get("module")).partition(".")[0]
+    if package in _LOADED:
+        return True
+    registered = config["registered_name"]
+    return keras.saving.get_registered_object(registered) is not None
