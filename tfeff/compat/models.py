@@ -110,24 +110,24 @@ class PutsValuesBack:
         vars(self).pop("_taken", None)
 
 
-class BuiltByOneReplica:
-    """Mixin of models: the first batch of any replica builds the model.
+class BuiltByShapes:
+    """Mixin of models: the shapes of a replica's batches build the model.
 
-    Keras takes the mean of the replicas' first batches for their shapes, which fails
-    if a worker has one replica of several (keras-team/keras#20585).
+    Keras reads the first batch: data that can be read once do not give it again, and a
+    data set that shuffles has the order of its second epoch then. And Keras takes the
+    mean of the replicas' batches, which fails if a worker has one replica of several
+    (keras-team/keras#20585).
     """
 
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
-        # Without a strategy Keras builds nothing here: a batch would be taken for
-        # nothing, which data that can be read once would not give again.
         if self._distribute_strategy is None:
             return
-        for _, _, batches in iterator or ():
+        if iterator is not None:
             data_batch = keras.tree.map_structure(
-                lambda x: self.distribute_strategy.experimental_local_results(x)[0],
-                next(batches),
+                # That of several replicas has one of each.
+                lambda spec: getattr(spec, "_value_specs", (spec,))[0],
+                iterator._distributed_dataset.element_spec,
             )
-            break
         super()._maybe_symbolic_build(data_batch=data_batch)
 
 

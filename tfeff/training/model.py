@@ -9,7 +9,7 @@ import keras
 
 from tfeff.compat.layers import is_seed_state
 from tfeff.compat.models import (
-    BuiltByOneReplica,
+    BuiltByShapes,
     PutsValuesBack,
     TellsAllWeights,
     report_loss_by,
@@ -47,7 +47,7 @@ _ADDED: contextvars.ContextVar[tuple[Any, list]] = contextvars.ContextVar(
 
 class DistributedModel(
     ChecksBeforeSaving,
-    BuiltByOneReplica,
+    BuiltByShapes,
     PutsValuesBack,
     TellsAllWeights,
     keras.Model,
@@ -61,8 +61,10 @@ class DistributedModel(
       replicas (keras-team/keras#19246), and it reduces each step's result in a way that
       fails on several workers (keras-team/keras#20585). On several replicas this class
       uses a plain loop, so that `steps_per_execution` and `MultiWorkerMirroredStrategy`
-      work; the loop is not compiled by XLA, whatever `jit_compile` says. The first
-      batch of any replica builds the model.
+      work; the loop is not compiled by XLA, whatever `jit_compile` says. The shapes
+      of batches build the model, where Keras reads one, and loses it. The batches of
+      `train_on_batch`, `test_on_batch` and `predict_on_batch` are shared among the
+      replicas, where Keras gives each of them all rows.
     - **Overflow.** Keras scales the loss of mixed float16 by what one replica sees.
       This class skips a step where any replica overflows.
     - **The scale after loading.** Keras scales the loss of a model by the policy of the
@@ -197,6 +199,12 @@ class DistributedModel(
         check_ends(x, "steps", _arguments("predict", x, *args, **kwargs))
         with self._anew_after_errors():
             return super().predict(x, *args, **kwargs)
+
+    def predict_on_batch(self, x: Any) -> Any:
+        """As `keras.Model.predict_on_batch`; several replicas share the rows."""
+        if num_replicas(self) == 1:
+            return super().predict_on_batch(x)
+        return self.predict(x, batch_size=len(keras.tree.flatten(x)[0]), verbose=0)
 
     def train_on_batch(
         self,

@@ -51,9 +51,9 @@ def looped(model: keras.Model, step, default):
     Args:
         model: the model that the step is of.
         step: function of a replica's batch.
-        default: Keras' own function, which one replica and eager steps keep.
+        default: Keras' own function, which one replica keeps.
     """
-    if num_replicas(model) == 1 or model.run_eagerly:
+    if num_replicas(model) == 1:
         return default
     import tensorflow as tf
 
@@ -81,14 +81,31 @@ def looped(model: keras.Model, step, default):
         )
         return count
 
+    def execute_eagerly(iterator):
+        for count in range(steps):
+            if (batch := next(iterator, None)) is None:
+                return count
+            strategy.run(step, args=(batch,))
+        return steps
+
     def execute_and_report(iterator):
         if not hasattr(iterator, "get_next_as_optional"):
-            return default(iterator)  # Of `train_on_batch`.
-        if not execute(iterator):
+            iterator = _shared_batch(strategy, next(iterator))
+        if not (execute_eagerly if model.run_eagerly else execute)(iterator):
             raise StopIteration
         return model.get_metrics_result()
 
     return execute_and_report
+
+
+def _shared_batch(strategy, batch):
+    """An iterator of one batch `(x, y, sample_weight)`, of which each has its rows."""
+    import tensorflow as tf
+
+    while batch[-1] is None:
+        batch = batch[:-1]
+    dataset = tf.data.Dataset.from_tensors(keras.tree.lists_to_tuples(batch))
+    return iter(strategy.experimental_distribute_dataset(dataset))
 
 
 def _replica_context():

@@ -1,0 +1,85 @@
+"""Several replicas train on the data that one device trains on, each batch once."""
+
+import contextlib
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfeff
+from tests.checks.replicas import two_replicas
+
+ROWS = 6
+STEPS = 4
+
+
+def compiled(make_task, strategy, **options):
+    """A task's model, on one device where there is no strategy."""
+    with strategy.scope() if strategy else contextlib.nullcontext():
+        keras.utils.set_random_seed(3)
+        encoder = tfeff.encoders.build(
+            "bert_tiny", vocabulary_size=50, num_layers=1, dropout=0.0
+        )
+        model = make_task(encoder)
+        model.compile(tfeff.training.AdamW(1e-2), **options)
+    return model
+
+
+def classifier(encoder):
+    return tfeff.tasks.Classifier(encoder, num_classes=3, dropout=0.0)
+
+
+def inputs(seed, *shape):
+    ids = np.random.default_rng(seed).integers(5, 50, shape).astype("int32")
+    ones = np.ones_like(ids)
+    return {"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": ones}
+
+
+def batches():
+    for seed in range(STEPS):
+        x = inputs(seed, ROWS, 7)
+        yield x, x["token_ids"][:, 0] % 3
+
+
+def shuffled():
+    signature = tf.data.Dataset.from_tensors(next(batches())).element_spec
+    data = tf.data.Dataset.from_generator(batches, output_signature=signature)
+    return data.unbatch().shuffle(ROWS * STEPS, seed=5).batch(ROWS)
+
+
+@pytest.mark.parametrize("data", [batches, shuffled])
+def test_no_batch_is_read_to_build_the_model(data):
+    found = []
+    for strategy in (None, two_replicas()):
+        model = compiled(classifier, strategy)
+        losses = model.evaluate(data(), verbose=0)
+        losses += model.fit(data(), verbose=0).history["loss"]
+        found.append(losses + model.evaluate(data(), verbose=0))
+    np.testing.assert_allclose(*found, rtol=1e-4)
+
+
+@pytest.mark.parametrize("run_eagerly", [False, True])
+@pytest.mark.parametrize("rows", [ROWS, 5, 1])
+def test_the_rows_of_one_batch_are_shared(rows, run_eagerly):
+    x, y = next(batches())
+    x, y = {name: values[:rows] for name, values in x.items()}, y[:rows]
+    found = []
+    for strategy in (None, two_replicas()):
+        model = compiled(classifier, strategy, run_eagerly=run_eagerly)
+        before = model.predict_on_batch(x)
+        losses = [model.train_on_batch(x, y), model.test_on_batch(x, y)]
+        found.append((before, losses, model.predict_on_batch(x)))
+        assert before.shape == (rows, 3)
+    for one, two in zip(*found):
+        np.testing.assert_allclose(two, one, rtol=1e-4, atol=1e-5)
+
+
+def test_contrasts_of_one_batch_have_each_negative_once():
+    x = inputs(0, ROWS, 2, 7)
+    y = np.arange(2 * ROWS, dtype="int32").reshape(ROWS, 2)
+    found = []
+    for strategy in (None, two_replicas()):
+        model = compiled(tfeff.tasks.SentenceEmbedding, strategy)
+        found.append([model.train_on_batch(x, y), model.test_on_batch(x, y)])
+    np.testing.assert_allclose(*found, rtol=1e-4)
