@@ -5,6 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 import tfeff
 from tests.checks import assert_close
@@ -14,6 +15,7 @@ from tfeff.convert.safetensors import read_safetensors
 from tfeff.convert.tf_checkpoint import read_tf_checkpoint
 
 BERT = "cls.predictions"
+WORDS = "embeddings.word_embeddings.weight"
 # Names of the dense layer, the norm and the bias, and of the table.
 NAMES = {
     "bert_pretraining": (
@@ -120,6 +122,30 @@ def test_what_has_no_head_is_named(preset, tmp_path):
         converted = tfeff.convert.convert(source, tmp_path / "untied")
     assert not converted.has_masked_lm_head
     assert converted.ignored["masked language model head"] == 5
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "copy"),
+    [
+        ("roberta", f"roberta.{WORDS}", "lm_head.decoder.weight"),
+        ("roberta", "lm_head.bias", "lm_head.decoder.bias"),
+        ("xlnet", "transformer.word_embedding.weight", "lm_loss.weight"),
+        ("distilbert", f"distilbert.{WORDS}", "vocab_projector.weight"),
+    ],
+)
+def test_tables_that_were_trained_apart_are_named(name, table, copy, tmp_path, recwarn):
+    """Whatever the configuration says of them, or does not say."""
+    source = copied(name, tmp_path)
+    tensors = load_file(source / "model.safetensors")
+    head = {"xlnet": "permutation_lm"}.get(name, "masked_lm")
+    for difference in (0.0, 1e-3):
+        tensors[copy] = tensors[table] + np.float32(difference)
+        save_file(tensors, source / "model.safetensors")
+        converted = tfeff.convert.convert(source, tmp_path / f"preset {difference}")
+        said = f"{head} has values of its own: {copy}"
+        is_said = any(said in str(warning.message) for warning in recwarn)
+        assert is_said is bool(difference)
+        assert (head in converted.heads) is not is_said
 
 
 def test_damaged_heads_are_named(tmp_path):

@@ -6,6 +6,7 @@ import warnings
 
 import pytest
 import tensorflow as tf
+from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 from tests.convert.conversions import GOLDENS, changed, copied
 from tfeff.convert import BertTokenizer, convert, load, to_huggingface
@@ -395,6 +396,27 @@ def test_vocabularies_that_are_none(tmp_path):
     (source / "spiece.model").write_bytes(b"no model")
     with pytest.raises(ValueError, match="spiece.model' must be the SentencePiece"):
         convert(source, tmp_path / "preset")
+
+
+def test_capitals_that_albert_s_tokenizer_does_not_use(tmp_path, recwarn):
+    source = copied("albert", tmp_path)
+    (source / "tokenizer_config.json").unlink(missing_ok=True)
+    make_tokenizer(str(source), "albert")
+    assert not recwarn
+    path = source / "spiece.model"
+    model = ModelProto.FromString(path.read_bytes())
+    piece = next(p for p in model.pieces if p.piece[1:].isalpha())
+    word = piece.piece[1:].capitalize()
+    piece.piece = f"\u2581{word}"
+    path.write_bytes(model.SerializeToString())
+    with pytest.warns(UserWarning, match=f"spiece.model' has .* '\u2581{word}'"):
+        make_tokenizer(str(source), "albert")
+    for lowercase in (True, False):
+        settings = {"do_lower_case": lowercase}
+        (source / "tokenizer_config.json").write_text(json.dumps(settings))
+        tokenizer = make_tokenizer(str(source), "albert")
+        is_used = model.pieces[ids(tokenizer, word)[0]].piece == piece.piece
+        assert is_used is not lowercase
 
 
 def test_a_vocabulary_of_another_class_needs_its_name(tmp_path):

@@ -4,6 +4,8 @@ import dataclasses
 import re
 import warnings
 
+import numpy as np
+
 from tfeff.convert.config import Config
 from tfeff.convert.sentence_modules import find_sentence_embedding
 from tfeff.convert.sources import Source
@@ -89,12 +91,54 @@ def find_heads(found: Source, encoder: Encoder, must_be_task: bool = False) -> H
             if name in expected or names & signs:
                 left_out.append(f"{name} lacks {lacking}")
             continue
-        if name in ("masked_lm", "permutation_lm") and not is_tied:
-            left_out.append(f"{name} has a table of its own: tie_word_embeddings=False")
-            continue
+        if name in ("masked_lm", "permutation_lm"):
+            if not is_tied:
+                left_out.append(
+                    f"{name} has a table of its own: tie_word_embeddings=False"
+                )
+                continue
+            if others := _untied(found, encoder, own):
+                left_out.append(f"{name} has values of its own: {', '.join(others)}")
+                continue
         heads[name] = head
         weights += own
     return Heads(task, heads, weights, left_out)
+
+
+def _untied(found, encoder, own):
+    """Names of a head's tensors that must equal those that are used, and do not.
+
+    Formats have the table of the output, and its bias, once more. The configuration
+    need not say that they were trained apart, and Hugging Face's version 5 uses them.
+    """
+    used = {w.name for w in own} | {w.name for w in found.format.weights(encoder)}
+    patterns = [
+        pattern
+        for pattern, kind in found.format.left_out.items()
+        if kind.endswith("language model head")
+    ]
+    copies = [
+        name
+        for name in sorted(set(found.tensors) - used)
+        if any(re.match(pattern, name) for pattern in patterns)
+    ]
+    table = encoder.embedding.token_embedding.embeddings
+    origins = [
+        found.tensors[weight.name]
+        for weight in (*found.format.weights(encoder), *own)
+        if weight.variable is table or weight.name.endswith("bias")
+    ]
+    return [
+        name
+        for name in copies
+        if not any(_equal(found.tensors[name], origin) for origin in origins)
+    ]
+
+
+def _equal(tensor, other):
+    """Whether two tensors of a checkpoint have the same values."""
+    is_alike = tuple(tensor.shape) == tuple(other.shape)
+    return is_alike and np.array_equal(tensor.read(), other.read())
 
 
 def _find_task(found, encoder):
