@@ -58,6 +58,9 @@ def test_texts(tmp_path):
     ("name", "text", "message"),
     [
         ("a.txt", "", "a.txt.*must hold text"),
+        ("a.tsv", "text\tpositive\na\tb", r"line 1.*'text', or 'anchor' and .*\['text"),
+        ("a.jsonl", '{"text": "a", "negative": "b"}', "line 1.*'text', or 'anchor'"),
+        ("a.tsv", "anchor\tpositive\tnegative_1\na\tb\tc", "and 'negative'.*_1"),
         ("a.tsv", "anchor\tpositive\n", "a.tsv must hold texts"),
         ("a.tsv", "one\ttwo\na\tb", r"a.tsv, line 1: must name.*'anchor'.*\['one'"),
         (

@@ -120,6 +120,10 @@ def test_mismatched_answers_are_skipped_only_if_asked(tmp_path, answer):
             json.dumps(squad(asked("a"), asked("a"))),
             "ids must differ. Received: 'a' twice",
         ),
+        (
+            json.dumps(squad(asked("a"))).replace(json.dumps(PASSAGE), '" \\n"'),
+            r"dev\.json, question 'a': must have a passage with text. Received: ' \\n'",
+        ),
     ],
 )
 def test_bad_squad(tmp_path, text, message):
@@ -264,6 +268,17 @@ def test_data_sets_of_mrqa(tmp_path, name, file):
             assert question.id == split
     with pytest.raises(ValueError, match="`folder` must hold dev/"):
         get(name).read("dev", tmp_path / "train")
+
+
+def test_all_questions_to_train_on_are_answered_but_those_of_version_2(tmp_path):
+    path = tmp_path / "some.json"
+    write_json(path, squad(asked("a", ("Ada", 4)), asked("b"), asked("c")))
+    with pytest.raises(
+        ValueError, match=r"some\.json must have .*squad2.*2 of 3 quest"
+    ):
+        get("SQuAD1.1").read("train", path)
+    assert len(get("SQuAD2.0").read("train", path)) == 3
+    assert len(get("SQuAD1.1").read("dev", path)) == 3  # `metrics` tells it.
 
 
 def test_spans_of_ones_own(tmp_path):

@@ -13,6 +13,7 @@ from tfeff.recipes.finetuning import rating_units
 from tfeff.recipes.task_scores import (
     print_two_ratings,
     print_undefined,
+    print_unlearnt,
     task_scores,
 )
 
@@ -141,6 +142,26 @@ def test_a_part_that_tells_no_best_model_is_told(name, labels, metric, capsys):
     told = f"the labels of dev are all equal: even of right predictions the {metric} "
     told += "is undefined, and tells no best model\n"
     assert capsys.readouterr().out == ("" if metric is None else told)
+
+
+def test_labels_that_nothing_to_train_on_has_are_told(capsys):
+    def texts(*labels):
+        rows = [str(index) for index, _ in enumerate(labels)]
+        return tfeff.data.TextExamples(rows, None, labels, ("no", "maybe", "yes"))
+
+    def words(*labels):
+        rows = [["a"] * len(row) for row in labels]
+        ids = [str(index) for index, _ in enumerate(labels)]
+        return tfeff.data.TokenExamples(rows, labels, ("O", "B-PER", "B-LOC"), ids)
+
+    print_unlearnt(texts(0, 0), {"dev": texts(0, 2, 1, 2), "other": texts(0)})
+    told = "labels of dev that no example to train on has, and no model learns: "
+    assert capsys.readouterr().out == f"{told}maybe, yes\n"
+    print_unlearnt(words([0, 1], [0]), {"dev": words([0], [2, 0])})
+    assert capsys.readouterr().out == f"{told}B-LOC\n"
+    print_unlearnt(texts(0, 1, 2), {"dev": texts(2)})
+    print_unlearnt(priced(0, 1), {"dev": priced(0, 2)})
+    assert capsys.readouterr().out == ""
 
 
 def test_classes_that_are_read_as_ratings_are_told(capsys):

@@ -1,6 +1,7 @@
 """Files of texts, pairs and triplets to learn embeddings from."""
 
 import os
+import re
 
 from tfeff.data.finetuning.examples import SentenceExamples
 from tfeff.datasets.files import field, json_lines, lines, malformed
@@ -9,6 +10,7 @@ from tfeff.utils.checks import check_path
 
 # The columns of a file, by names that sentence-transformers' data sets have.
 _COLUMNS = (("text",), ("anchor", "positive"), ("anchor", "positive", "negative"))
+_PARTNER = re.compile(r"anchor|positive|negative(_\d+)?")
 _KNOWN = "'text', or 'anchor' and 'positive', or these and 'negative'"
 
 
@@ -17,7 +19,8 @@ def read_sentences(path: str | os.PathLike) -> SentenceExamples:
     """Reads texts, pairs or triplets, one a line.
 
     - `.jsonl`, `.ndjson`: a JSON object a line, with the fields `text`; `anchor` and
-      `positive`; or `anchor`, `positive` and `negative`. Other fields are not read.
+      `positive`; or `anchor`, `positive` and `negative`. Other fields are not read,
+      but one of these in another company is an error, and so is `negative_1`.
     - `.tsv`: the first line names the columns, among them those. Quotes have no
       meaning: programs that write such a file, as with Python's `csv`, must not quote.
     - any other but `.csv` and `.json`: a text a line.
@@ -107,8 +110,10 @@ def _json_rows(path):
 
 
 def _columns(names):
-    """The columns to read of those that there are: the most that are known."""
-    return next((c for c in reversed(_COLUMNS) if set(c) <= set(names)), None)
+    """The columns to read; `None` if there are none, or others that mean partners."""
+    found = next((c for c in reversed(_COLUMNS) if set(c) <= set(names)), ())
+    unread = {name for name in names if _PARTNER.fullmatch(name)} - {*found}
+    return None if unread else found or None
 
 
 _READERS = {".jsonl": _json_rows, ".ndjson": _json_rows, ".tsv": _table_rows}

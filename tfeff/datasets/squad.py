@@ -78,13 +78,18 @@ def span_dataset(
     if read_file is None:
         read_file = read_squad
     check_callable("read_file", read_file)
+    scorer = attributes.get("scorer", _score_v1)
 
     def read(split, folder, skip_mismatched=False):
         path = folder
         if os.path.isdir(folder):
             path = first_file(folder, *files[check_choice("split", split, files)])
         options = split_options.get(split, {})
-        return read_file(path, skip_mismatched=skip_mismatched, **options)
+        found = read_file(path, skip_mismatched=skip_mismatched, **options)
+        is_labelled = any(question.answers for question in found.questions)
+        if split == "train" and is_labelled and scorer is _score_v1:
+            _check_all_answered(path, found.questions)
+        return found
 
     defaults: dict[str, Any] = {
         "name": name,
@@ -94,7 +99,7 @@ def span_dataset(
         "splits": tuple(files),
         "more_tests": "reader" not in attributes,
         "metric_names": ("f1", "exact_match"),
-        "scorer": _score_v1,
+        "scorer": scorer,
         "writer": _write_texts,
     }
     return Dataset(**(defaults | attributes))
@@ -126,8 +131,8 @@ def read_squad(path: str | os.PathLike, skip_mismatched: bool = False) -> SpanEx
 
     Raises:
         ValueError: if the file is missing, empty or malformed, an answer is not at the
-            given character, or two questions have the same id; the message names the
-            file and the question.
+            given character, a passage is blank, or two questions have the same id; the
+            message names the file and the question.
 
     Example:
     ```python
@@ -165,6 +170,11 @@ def collected(path: str, found: Iterable, skip_mismatched: bool) -> SpanExamples
     questions, skipped, mismatched = [], [], []
     for question, problem in found:
         if problem is None:
+            if not question.passage.strip():
+                raise ValueError(
+                    f"{path}, question {question.id!r}: must have a passage with text. "
+                    f"Received: {question.passage!r}"
+                )
             questions.append(question)
         elif skip_mismatched:
             skipped.append(problem)
@@ -246,14 +256,19 @@ def _other_form(text, passage):
     return f". Another Unicode form of it is in the passage: {forms[0]!r}"
 
 
-def _score_v1(examples, predictions):
-    unanswered = sum(not question.answers for question in examples.questions)
+def _check_all_answered(what, questions):
+    """Raises if a question has no answer, which SQuAD 1.1 does not have."""
+    unanswered = sum(not question.answers for question in questions)
     if unanswered:
         raise ValueError(
-            "`examples` must have an answer to each question, but for those of SQuAD "
+            f"{what} must have an answer to each question, but for those of SQuAD "
             "2.0: --task=squad2, in Python task='squad2'. Received: "
-            f"{unanswered} of {len(examples.questions)} questions without an answer"
+            f"{unanswered} of {len(questions)} questions without an answer"
         )
+
+
+def _score_v1(examples, predictions):
+    _check_all_answered("`examples`", examples.questions)
     scores = squad_v1_metrics(examples, _texts(predictions))
     return {name: scores[name] / 100 for name in ("f1", "exact_match")}
 

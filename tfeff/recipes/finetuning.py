@@ -41,6 +41,7 @@ from tfeff.recipes.task_scores import (
     has_ratings,
     print_two_ratings,
     print_undefined,
+    print_unlearnt,
     task_scores,
 )
 from tfeff.recipes.tuning import Tuning, check_lora, load_best, make_grid
@@ -301,6 +302,7 @@ def make_task(settings, dataset, encoder, tokenizer):
         shown.setdefault(settings.predict_split, to_predict)
     print_shared(shown)
     print_two_ratings(dataset, train)
+    print_unlearnt(train, dev)
     split = dataset.dev_splits[0]
     print_undefined(dataset, metric, split, dev[split])
     parts = {"examples to train on": task.train}

@@ -1,6 +1,7 @@
 """The scores of predictions: a data set's metrics, and the error of ratings."""
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -53,17 +54,38 @@ def print_undefined(
         part: the name of the part.
         examples: its examples.
     """
-    labels = getattr(examples, "labels", None)
-    if labels is None:  # of spans
+    if getattr(examples, "labels", None) is None:  # of spans
         return
-    are_words = isinstance(examples, tfeff.data.TokenExamples)
-    if len(np.unique(np.concatenate(labels) if are_words else labels)) > 1:
+    if len(_distinct_labels(examples)) > 1:
         return
-    if math.isnan(dataset.metrics(examples, labels)[metric]):
+    if math.isnan(dataset.metrics(examples, examples.labels)[metric]):
         print(
             f"the labels of {part} are all equal: even of right predictions the "
             f"{metric} is undefined, and tells no best model"
         )
+
+
+def print_unlearnt(train: Any, parts: Mapping[str, Any]) -> None:
+    """Prints a line where parts have labels that no example to train on has.
+
+    Args:
+        train: the examples to train on.
+        parts: the examples to score by, by the names of their parts.
+    """
+    if isinstance(train, tfeff.data.ChoiceExamples) or train.label_names is None:
+        return
+    for name, part in parts.items():
+        unlearnt = np.setdiff1d(_distinct_labels(part), _distinct_labels(train))
+        if unlearnt.size:
+            print(
+                f"labels of {name} that no example to train on has, and no model "
+                f"learns: {', '.join(train.label_names[label] for label in unlearnt)}"
+            )
+
+
+def _distinct_labels(examples):
+    are_words = isinstance(examples, tfeff.data.TokenExamples)
+    return np.unique(np.concatenate(examples.labels) if are_words else examples.labels)
 
 
 def print_two_ratings(dataset: tfeff.datasets.Dataset, examples: Any) -> None:
