@@ -126,7 +126,8 @@ def _untied(found, encoder, own):
     origins = [
         found.tensors[weight.name]
         for weight in (*found.format.weights(encoder), *own)
-        if weight.variable is table or weight.name.endswith("bias")
+        if weight.name in found.tensors  # What is missing is an error of `assign`.
+        and (weight.variable is table or weight.name.endswith("bias"))
     ]
     return [
         name

@@ -266,7 +266,9 @@ def open_caches(
     return trained, validated
 
 
-def check_cached_length(cached: tfeff.data.Cache | Manifest, sequence_length: int):
+def check_cached_length(
+    cached: tfeff.data.Cache | Manifest, sequence_length: int
+) -> None:
     """Raises if the sequences of a cache, or of its manifest, have another length."""
     if cached.sequence_length != sequence_length:
         raise ValueError(
