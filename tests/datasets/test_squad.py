@@ -293,6 +293,10 @@ def test_spans_of_ones_own(tmp_path):
     ):
         with pytest.raises(error, match="`files`|`dev_splits`"):
             span_dataset("Quiz", files)
+    files = dict.fromkeys(("train", "dev"), ("a.json",))
+    other = span_dataset("Quiz", files, read_file=lambda *_, **__: 3)
+    with pytest.raises(TypeError, match="SpanExamples"):
+        other.read("train", tmp_path)
     with pytest.raises(TypeError, match="`read_file` must be callable"):
         span_dataset("Quiz", {"dev": ("a.json",)}, read_file=3)
     for options in (3, {"test": {}}, {"dev": 3}):

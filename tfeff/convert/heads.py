@@ -111,21 +111,13 @@ def _untied(found, encoder, own):
     Formats have the table of the output, and its bias, once more. The configuration
     need not say that they were trained apart, and Hugging Face's version 5 uses them.
     """
-    used = {w.name for w in own} | {w.name for w in found.format.weights(encoder)}
-    patterns = [
-        pattern
-        for pattern, kind in found.format.left_out.items()
-        if kind.endswith("language model head")
-    ]
-    copies = [
-        name
-        for name in sorted(set(found.tensors) - used)
-        if any(re.match(pattern, name) for pattern in patterns)
-    ]
+    weights = [*found.format.weights(encoder), *own]
+    of_heads = _tensors_of(found, "language model head")
+    copies = sorted(set(of_heads) - {weight.name for weight in weights})
     table = encoder.embedding.token_embedding.embeddings
     origins = [
         found.tensors[weight.name]
-        for weight in (*found.format.weights(encoder), *own)
+        for weight in weights
         if weight.name in found.tensors  # What is missing is an error of `assign`.
         and (weight.variable is table or weight.name.endswith("bias"))
     ]
@@ -191,7 +183,13 @@ def _task_tensors(found):
     """The names of the tensors that a fine-tuned model's head has in the format."""
     if not found.format.tasks:
         return []
-    patterns = [p for p, kind in found.format.left_out.items() if kind == "task head"]
+    return _tensors_of(found, "task head")
+
+
+def _tensors_of(found, ending):
+    """The names of the tensors of kinds that end so, among those without a weight."""
+    kinds = found.format.left_out.items()
+    patterns = [pattern for pattern, kind in kinds if kind.endswith(ending)]
     return sorted(n for n in found.tensors if any(re.match(p, n) for p in patterns))
 
 

@@ -40,30 +40,31 @@ def described_model(path: str, family: str, config: Config) -> TokenizerJson:
         model = ModelProto.FromString(proto)
         fast = _unigram(model)
         fast.normalizer = _normalizer(model, lowercase, keep_accents)
-        capitals = _capitals(model)
     except Exception as error:  # From protobuf or the library.
         raise ValueError(
             f"{path!r} must be the SentencePiece model of an {family.upper()}. It is "
             f"not: {error}"
         ) from error
-    if lowercase and capitals and config.get("do_lower_case", None) is None:
+    if lowercase and config.get("do_lower_case", None) is None:
+        _warn_of_capitals(path, model, config)
+    fast.pre_tokenizer = pre_tokenizers.Metaspace()
+    return TokenizerJson(path, json.loads(fast.to_str()))
+
+
+def _warn_of_capitals(path, model, config):
+    """Warns of pieces that a lower-cased text does not have."""
+    normal = ModelProto.SentencePiece.NORMAL
+    pieces = (piece.piece for piece in model.pieces if piece.type == normal)
+    capital = next((piece for piece in pieces if piece != piece.lower()), None)
+    if capital is not None:
         warnings.warn(
-            f"{path!r} has pieces with capitals, such as {capitals[0]!r}, which are "
-            "not used: ALBERT's tokenizer lower-cases texts. If the model was trained "
+            f"{path!r} has pieces with capitals, such as {capital!r}, which are not "
+            "used: ALBERT's tokenizer lower-cases texts. If the model was trained "
             f"with capitals, {config.path!r} must have do_lower_case=false, and, if "
             "with accents, keep_accents=true. A SentencePiece model that changes "
             "texts by its own rules alone has another name than spiece.model",
             stacklevel=1,
         )
-    fast.pre_tokenizer = pre_tokenizers.Metaspace()
-    return TokenizerJson(path, json.loads(fast.to_str()))
-
-
-def _capitals(model):
-    """The pieces that a lower-cased text does not have."""
-    normal = ModelProto.SentencePiece.NORMAL
-    pieces = (piece.piece for piece in model.pieces if piece.type == normal)
-    return [piece for piece in pieces if piece != piece.lower()]
 
 
 def _unigram(model):

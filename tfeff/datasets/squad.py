@@ -86,8 +86,9 @@ def span_dataset(
             path = first_file(folder, *files[check_choice("split", split, files)])
         options = split_options.get(split, {})
         found = read_file(path, skip_mismatched=skip_mismatched, **options)
-        is_labelled = any(question.answers for question in found.questions)
-        if split == "train" and is_labelled and scorer is _score_v1:
+        # `Dataset.read` names what is of another type.
+        is_scored = scorer is _score_v1 and isinstance(found, SpanExamples)
+        if split == "train" and is_scored and any(x.answers for x in found.questions):
             _check_all_answered(path, found.questions)
         return found
 

@@ -74,8 +74,9 @@ def print_unlearnt(train: Any, parts: Mapping[str, Any]) -> None:
     """
     if isinstance(train, tfeff.data.ChoiceExamples) or train.label_names is None:
         return
+    learnt = _distinct_labels(train)
     for name, part in parts.items():
-        unlearnt = np.setdiff1d(_distinct_labels(part), _distinct_labels(train))
+        unlearnt = np.setdiff1d(_distinct_labels(part), learnt)
         if unlearnt.size:
             print(
                 f"labels of {name} that no example to train on has, and no model "
