@@ -83,3 +83,40 @@ def test_contrasts_of_one_batch_have_each_negative_once():
         model = compiled(tfeff.tasks.SentenceEmbedding, strategy)
         found.append([model.train_on_batch(x, y), model.test_on_batch(x, y)])
     np.testing.assert_allclose(*found, rtol=1e-4)
+
+
+def state(model):
+    """The values of all weights, slots, counts and generators of a model."""
+    variables = model.variables + model.optimizer.variables
+    return [keras.ops.convert_to_numpy(variable) for variable in variables]
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"steps_per_execution": 3},
+        {"accumulation_steps": 3},
+        {"jit_compile": True},
+        {"run_eagerly": True},
+    ],
+    ids=lambda options: next(iter(options), "plain"),
+)
+def test_the_end_of_the_data_updates_nothing(replicas, options):
+    strategy = two_replicas() if replicas > 1 else None
+
+    def random_classifier(encoder):
+        return tfeff.tasks.Classifier(encoder, num_classes=3, dropout=0.2)
+
+    model, expected = (
+        compiled(random_classifier, strategy, **options) for _ in range(2)
+    )
+    for epoch in (1, 2):
+        model.fit(batches(), verbose=0)
+        for x, y in batches():
+            expected.train_on_batch(x, y)
+        assert model.optimizer.iterations.numpy() == epoch * STEPS
+        model.evaluate(batches(), verbose=0)
+    for value, other in zip(state(model), state(expected), strict=True):
+        np.testing.assert_allclose(value, other, rtol=1e-3, atol=1e-5)

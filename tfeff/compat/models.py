@@ -111,24 +111,27 @@ class PutsValuesBack:
 
 
 class BuiltByShapes:
-    """Mixin of models: the shapes of a replica's batches build the model.
+    """Mixin of models: the shapes of a batch build the model, before its first step.
 
-    Keras reads the first batch: data that can be read once do not give it again, and a
-    data set that shuffles has the order of its second epoch then. And Keras takes the
-    mean of the replicas' batches, which fails if a worker has one replica of several
+    On one device, Keras builds what is missing, as the optimizer's slots, within the
+    first step: TensorFlow traces that step twice then. On several replicas, it reads the
+    first batch: data that can be read once do not give it again, and a data set that
+    shuffles has the order of its second epoch then. And Keras takes the mean of the
+    replicas' batches, which fails if a worker has one replica of several
     (keras-team/keras#20585).
     """
 
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
-        if self._distribute_strategy is None:
-            return
+        if self._distribute_strategy is None and self.run_eagerly:
+            return  # Its calls may read values, which shapes do not have.
         if iterator is not None:
             data_batch = keras.tree.map_structure(
                 # That of several replicas has one of each.
                 lambda spec: getattr(spec, "_value_specs", (spec,))[0],
                 iterator._distributed_dataset.element_spec,
             )
-        super()._maybe_symbolic_build(data_batch=data_batch)
+        with self.distribute_strategy.scope():
+            self._symbolic_build(data_batch=data_batch)
 
 
 def build_metrics(model: keras.Model, batch: Any) -> None:

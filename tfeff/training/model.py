@@ -17,7 +17,11 @@ from tfeff.compat.models import (
 from tfeff.compat.saving import untracked
 from tfeff.encoders.layer_states import layer_states, make_with_states
 from tfeff.encoders.quantization import ChecksBeforeSaving
-from tfeff.training.backends import check_steps_per_execution, train_in_parts
+from tfeff.training.backends import (
+    after_reading,
+    check_steps_per_execution,
+    train_in_parts,
+)
 from tfeff.training.fit_data import (
     check_batches,
     check_class_weight,
@@ -61,10 +65,14 @@ class DistributedModel(
       replicas (keras-team/keras#19246), and it reduces each step's result in a way that
       fails on several workers (keras-team/keras#20585). On several replicas this class
       uses a plain loop, so that `steps_per_execution` and `MultiWorkerMirroredStrategy`
-      work; the loop is not compiled by XLA, whatever `jit_compile` says. The shapes
-      of batches build the model, where Keras reads one, and loses it. The batches of
-      `train_on_batch`, `test_on_batch` and `predict_on_batch` are shared among the
+      work; the loop is not compiled by XLA, whatever `jit_compile` says. The batches
+      of `train_on_batch`, `test_on_batch` and `predict_on_batch` are shared among the
       replicas, where Keras gives each of them all rows.
+    - **The first batch.** Its shapes build the model. On several replicas Keras reads
+      it for that, and loses it; on one device it traces the first step twice.
+    - **The end of the data.** Where their number is not known, Keras on one device with
+      TensorFlow counts an update that it does not make, and draws dropout for it: the
+      schedule runs ahead by a step an epoch. The steps of this class wait for a batch.
     - **Overflow.** Keras scales the loss of mixed float16 by what one replica sees.
       This class skips a step where any replica overflows.
     - **The scale after loading.** Keras scales the loss of a model by the policy of the
@@ -382,14 +390,16 @@ class DistributedModel(
 
     def train_step(self, *arguments: Any) -> Any:
         *state, data = arguments  # On JAX the state comes before the data.
-        data = self.prepare_batch(data)
-        if self.accumulation_steps == 1:
-            return super().train_step(*state, data)
-        return train_in_parts(self, self.accumulation_steps, *state, data)
+        with after_reading(data):
+            data = self.prepare_batch(data)
+            if self.accumulation_steps == 1:
+                return super().train_step(*state, data)
+            return train_in_parts(self, self.accumulation_steps, *state, data)
 
     def test_step(self, *arguments: Any) -> Any:
         *state, data = arguments
-        return super().test_step(*state, self.prepare_batch(data))
+        with after_reading(data):
+            return super().test_step(*state, self.prepare_batch(data))
 
     def save_own_variables(self, store: Any) -> None:
         super().save_own_variables(store)
