@@ -114,10 +114,10 @@ class BuiltByShapes:
     """Mixin of models: the shapes of a batch build the model, before its first step.
 
     On one device, Keras builds what is missing, as the optimizer's slots, within the
-    first step: TensorFlow traces that step twice then. On several replicas, it reads the
-    first batch: data that can be read once do not give it again, and a data set that
-    shuffles has the order of its second epoch then. And Keras takes the mean of the
-    replicas' batches, which fails if a worker has one replica of several
+    first step: TensorFlow traces that step twice then. On several replicas, Keras reads
+    the first batch: data that can be read once do not give it again, and a data set
+    that shuffles has the order of its second epoch then. And Keras takes the mean of
+    the replicas' batches, which fails if a worker has one replica of several
     (keras-team/keras#20585).
     """
 
