@@ -96,7 +96,7 @@ def main(_):
             print(path)
         return
     if FLAGS.list:
-        print_list(wanted, places, FLAGS.processes)
+        print_list(wanted, cells, places, FLAGS.processes)
         claims = claims_at(cells.values(), places.scale)
         print_claims(claims, cells, places)
         return

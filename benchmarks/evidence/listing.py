@@ -6,17 +6,20 @@ from collections.abc import Iterable, Mapping
 from evidence.cells import Cell
 from evidence.claims import Claim
 from evidence.deciding import cells_of
-from evidence.places import Places
+from evidence.places import Places, lost_folders
 from evidence.systems import TIMED, Scale
 
 VALIDATION = 1.15  # What validations add to the time of pretraining, about.
 
 
-def print_list(wanted: list[Cell], places: Places, processes: int) -> None:
+def print_list(
+    wanted: list[Cell], cells: Mapping[str, Cell], places: Places, processes: int
+) -> None:
     """Prints cells, what state they are in, and their hours.
 
     Args:
-        wanted: the cells.
+        wanted: the cells to list.
+        cells: all cells by name.
         places: where everything is.
         processes: cells at a time.
     """
@@ -38,7 +41,11 @@ def print_list(wanted: list[Cell], places: Places, processes: int) -> None:
             f"{stage}: {done:.0f} of {count:.0f} cells done, {hours:.1f} hours of a "
             f"core, {left:.1f} of them left"
         )
-    left = sum(total[3] for total in stages.values())
+    again = repeated(wanted, cells, places)
+    if again:
+        hours = sum(estimate(cells[name], rows, places.scale) for name in again)
+        print(f"again, for the folders of {len(again)}: {hours:.1f} hours of a core")
+    left = hours_left(wanted, cells, places)
     print(
         f"in all {left:.1f} hours of a core left, "
         f"{left / processes:.1f} with --processes={processes}"
@@ -58,12 +65,32 @@ def print_claims(
     rows = places.ledger.rows()
     for claim in claims:
         names = cells_of(claim, cells, places.scale)
-        left = [cells[name] for name in names if name not in rows]
-        hours = sum(estimate(cell, rows, places.scale) for cell in left)
+        done = sum(name in rows for name in names)
+        hours = hours_left([cells[name] for name in names], cells, places)
         print(
-            f"{claim.name} | {len(names) - len(left)} of {len(names)} cells done | "
+            f"{claim.name} | {done} of {len(names)} cells done | "
             f"{hours:.1f} hours of a core left"
         )
+
+
+def hours_left(wanted: list[Cell], cells: Mapping[str, Cell], places: Places) -> float:
+    """The hours of the cells that have no row, and of those that are run again."""
+    rows = places.ledger.rows()
+    left = {cell.name for cell in wanted if cell.name not in rows}
+    left |= repeated(wanted, cells, places)
+    return sum(estimate(cells[name], rows, places.scale) for name in left)
+
+
+def repeated(wanted: list[Cell], cells: Mapping[str, Cell], places: Places) -> set[str]:
+    """The cells that have a row, and are run again for their folders."""
+    rows = places.ledger.rows()
+    return {
+        name
+        for cell in wanted
+        if cell.name not in rows
+        for name in lost_folders(cell, cells, places)
+        if name in rows
+    }
 
 
 def estimate(cell: Cell, rows: dict[str, dict], scale: Scale) -> float:

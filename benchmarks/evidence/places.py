@@ -2,8 +2,9 @@
 
 import dataclasses
 import os
+from collections.abc import Mapping
 
-from evidence.cells import Context
+from evidence.cells import Cell, Context
 from evidence.ledger import Ledger
 from evidence.systems import SCALES, Scale
 
@@ -62,3 +63,22 @@ class Places:
             f"--runs={self.runs}",
             f"--results={self.results}",
         ]
+
+
+def lost_folders(cell: Cell, cells: Mapping[str, Cell], places: Places) -> list[str]:
+    """The needs of a cell whose folders are gone, each after its own.
+
+    Rows may have come to a machine without the folders.
+
+    Args:
+        cell: the cell.
+        cells: all cells by name.
+        places: where everything is.
+    """
+    found: dict[str, None] = {}
+    for need in cell.needs:
+        other = cells[need]
+        is_made = other.recipe not in ("timing", "positions") and other.stage != "pilot"
+        if is_made and not os.path.isdir(os.path.join(places.run(need), "preset")):
+            found |= dict.fromkeys([*lost_folders(other, cells, places), need])
+    return list(found)

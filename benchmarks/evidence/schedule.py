@@ -8,7 +8,7 @@ import traceback
 from pathlib import Path
 
 from evidence.cells import Cell
-from evidence.places import Places
+from evidence.places import Places, lost_folders
 from evidence.processes import Process, read_outcome, read_seconds
 from evidence.recording import record, summary
 
@@ -171,20 +171,8 @@ class Campaign:
         return found
 
     def lost(self, cell: Cell) -> list[str]:
-        """The needs of a cell whose folders are gone, each after its own.
-
-        Rows may have come to a machine without the folders.
-        """
-        found: dict[str, None] = {}
-        for need in cell.needs:
-            if self.is_folder_lost(self.cells[need]):
-                found |= dict.fromkeys([*self.lost(self.cells[need]), need])
-        return list(found)
-
-    def is_folder_lost(self, cell: Cell) -> bool:
-        """Whether what others start from is not there any more."""
-        is_made = cell.recipe not in ("timing", "positions") and cell.stage != "pilot"
-        return is_made and not Path(self.places.run(cell.name), "preset").exists()
+        """The needs of a cell whose folders are gone, each after its own."""
+        return lost_folders(cell, self.cells, self.places)
 
 
 def say(text: str) -> None:

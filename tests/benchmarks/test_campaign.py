@@ -369,11 +369,29 @@ def test_hours_of_cells(campaign, part, recorded, capsys):
     )
     hours = (1.15 * cell.tokens / 10_000 + 60) / 3600  # Validations take time, too.
     assert line == f"pretraining/Shatter/0 | to do | {hours:.2f} hours"
+    assert not any(x.startswith("again") for x in out)
     (total,) = (x for x in out if x.startswith("in all "))
     assert total.endswith("with --processes=1")
     (line,) = (x for x in out if x.startswith("faster-than-rab | "))
     # Of three seeds and pilots of three systems, those of No_Position decide, too.
     assert line.startswith("faster-than-rab | 2 of 18 cells done | ")
+
+
+@flagsaver.flagsaver
+def test_hours_of_lost_folders(campaign, recorded, tmp_path, capsys):
+    results = os.path.dirname(recorded.path)
+    command = ["campaign.py", "--cells=transfer/BERT/CoLA/0", "--list"]
+    flags.FLAGS(command)
+    found = []
+    for runs in (tmp_path / "none", tmp_path / "runs"):
+        flags.FLAGS.results, flags.FLAGS.runs = results, str(runs)
+        campaign["main"]([])
+        out = capsys.readouterr().out.splitlines()
+        found.append([line for line in out if line.startswith("again, ")])
+        (tmp_path / "runs" / "full" / "pretraining-BERT-0" / "preset").mkdir(
+            parents=True, exist_ok=True
+        )
+    assert found == [["again, for the folders of 1: 0.0 hours of a core"], []]
 
 
 @flagsaver.flagsaver
