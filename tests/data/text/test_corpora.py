@@ -4,8 +4,10 @@ import builtins
 import errno
 import gzip
 import os
+import re
 import sys
 import types
+import warnings
 
 import numpy as np
 import pyarrow
@@ -59,6 +61,24 @@ def test_patterns_in_order_and_each_file_once(tmp_path):
     both = text_files([tmp_path / "b.txt", pattern, str(tmp_path / "**" / "d.*")])
     assert list(both) == ["b.txt", "[c].txt", "a.txt", "deep/d.txt"]
     assert list(text_files(str(tmp_path / "[c].txt"))) == ["[c].txt"]
+
+
+def test_folders_that_a_pattern_leaves_out_are_told(tmp_path):
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deeper" / "still").mkdir(parents=True)
+    for name in ("a.txt", "deep/b.txt", "deeper/still/c.txt"):
+        write(tmp_path / name, name)
+    (tmp_path / "none").mkdir()
+    (tmp_path / "gone").symlink_to(tmp_path / "nowhere")
+    left_out = ", ".join(str(tmp_path / x) for x in ("deep", "deeper", "gone", "none"))
+    with pytest.warns(match=f"{re.escape(left_out)}, too: no files, and left out"):
+        assert list(text_files(str(tmp_path / "*"))) == ["a.txt"]
+    (tmp_path / "gone").unlink()
+    (tmp_path / "none").rmdir()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(list(text_files(str(tmp_path / "**")))) == 3
+        assert len(list(text_files(str(tmp_path / "*.txt")))) == 1
 
 
 def test_a_file_by_two_names_is_read_once(tmp_path, monkeypatch):

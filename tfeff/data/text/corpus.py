@@ -5,6 +5,7 @@ import functools
 import glob
 import gzip
 import os
+import warnings
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -118,7 +119,8 @@ def _match(pattern: str | os.PathLike) -> list[str]:
     if is_url(pattern):
         return matching_urls(str(pattern))
     pattern = check_path("patterns", pattern)
-    files = [path for path in matches(pattern) if os.path.isfile(path)]
+    found = matches(pattern)
+    files = [path for path in found if os.path.isfile(path)]
     if not files:
         what = f"which matches none (relative to {os.getcwd()})"
         if os.path.exists(pattern):
@@ -127,4 +129,19 @@ def _match(pattern: str | os.PathLike) -> list[str]:
             inside = os.path.join(glob.escape(pattern), "*")
             what = f"a folder: its files are {inside!r}"
         raise ValueError(f"`patterns` must match files. Received: {pattern!r}, {what}")
+    if left_out := _others(found, files):
+        warnings.warn(
+            f"`patterns`: {pattern!r} matches {', '.join(left_out)}, too: no files, "
+            "and left out. '**' in a pattern matches what is in folders",
+            stacklevel=2,
+        )
     return files
+
+
+def _others(found, files):
+    """The paths that are no files, nor folders of these, as patterns of `**` match."""
+    read = set(files)
+    for path in files:
+        while (path := os.path.dirname(path)) and path not in read:
+            read.add(path)
+    return [path for path in found if path.rstrip(os.sep) not in read]
