@@ -367,7 +367,7 @@ def test_the_policy_of_a_layer_is_set_without_that_of_its_like():
 
 @wants
 def test_a_compiled_model_has_the_variables_of_its_metrics():
-    """`build_metrics`, for models that run eagerly."""
+    """`build_metrics`."""
     model = dense()
     model.compile("sgd", "mse", metrics=["mae"], jit_compile=False)
     before = len(model.metrics_variables)
@@ -387,24 +387,12 @@ def test_the_variables_of_metrics_are_made_without_a_step():
 
 @wants
 def test_the_end_of_the_data_is_no_update():
-    """`after_reading`."""
+    """`_reading_first` of `tfeff.training.replicas`."""
     model = dense()
     model.compile("sgd", "mse", jit_compile=False)
     data = tf.data.Dataset.from_tensors((np.ones((2, 2)), np.ones((2, 1))))
     model.fit(data.repeat(3).filter(lambda *_: True), verbose=0)
     assert model.optimizer.iterations == 3
-
-
-@wants
-def test_one_device_builds_a_model_before_its_first_step():
-    """`BuiltByShapes`. Keras traces that step twice."""
-    model = dense()
-    model.compile("adam", "mse", jit_compile=False)
-    steps = []
-    step = model.train_step
-    model.train_step = lambda data: steps.append(1) or step(data)
-    model.fit(np.ones((2, 2)), np.ones((2, 1)), verbose=0)
-    assert len(steps) == 1
 
 
 @wants

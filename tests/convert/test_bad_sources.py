@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 
 import tfeff
-from tests.convert.conversions import GOLDENS, changed, copied, hub, write_safetensors
+from tests.convert.conversions import (
+    GOLDENS,
+    HEAD_GOLDENS,
+    changed,
+    copied,
+    hub,
+    write_safetensors,
+)
 from tests.convert.sentence_models import write_modules
 from tfeff.command.main import main
 from tfeff.convert import convert, load
@@ -333,6 +340,15 @@ def test_names_of_a_model_around_it(tmp_path):
     ) as no:
         load(source)
     assert len(str(no.value)) < 400
+
+
+def test_names_of_a_model_around_a_task(tmp_path):
+    source = shutil.copytree(HEAD_GOLDENS / "bert_classifier", tmp_path / "task")
+    tensors = read_safetensors(str(source)).items()
+    wrapped = {f"module.{name}": tensor.read() for name, tensor in tensors}
+    write_safetensors(source / "model.safetensors", wrapped)
+    with pytest.raises(ValueError, match="All begin with 'module.*rename"):
+        tfeff.convert.load_task(source)
 
 
 def test_names_on_the_hub_with_the_scheme(monkeypatch, tmp_path, preset):

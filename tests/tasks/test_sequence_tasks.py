@@ -444,6 +444,47 @@ def test_a_scale_that_is_none_is_refused_and_the_default_is_not_written():
         model.heads()["logits"].assign(scaled.heads()["logits"].arrays())
 
 
+@pytest.mark.parametrize(
+    "class_weight, error",
+    [
+        ({"no": 1.0, "yes": 9.0}, r"integers from 0 to 2\. Received: .*'yes'"),
+        ({0: 1.0, 3: 9.0}, "integers from 0 to 2"),
+        ({0: 1.0, True: 9.0}, "integers from 0 to 2"),
+        ({0: -1.0}, r"`class_weight\[0\]` must have numbers of at least 0"),
+        ({0: np.nan}, r"`class_weight\[0\]` must have numbers of at least 0"),
+        ({0: "1"}, r"`class_weight\[0\]` must have numbers of at least 0"),
+        ([1.0, 9.0, 3.0], "must be a mapping of weights by the ids of classes"),
+    ],
+)
+def test_weights_of_what_is_no_class(class_weight, error):
+    model = make_model("classifier")
+    ((x, y, _),) = batches("classifier", count=1)
+    for run in (model.fit, model.train_on_batch):
+        with pytest.raises((TypeError, ValueError), match=error):
+            run(x, y, class_weight=class_weight)
+
+
+def test_weights_of_some_classes():
+    model = make_model("classifier")
+    dataset = batches("classifier", count=1)
+    ((x, y, _),) = dataset
+    losses = [
+        model.test_on_batch(x, y, np.where(y == 1, 9.0, 1.0)),
+        model.train_on_batch(x, y, class_weight={np.int64(1): 9.0}),
+    ]
+    np.testing.assert_allclose(*losses, rtol=1e-4)
+    with pytest.raises(ValueError, match="each of the 3 classes where `x` is a data"):
+        model.fit(dataset.map(lambda x, y, w: (x, y)), class_weight={0: 1.0, 1: 9.0})
+
+
+def test_ratings_have_no_weights_of_classes():
+    model = make_model("regressor")
+    ((x, y, _),) = batches("regressor", count=1)
+    for run in (model.fit, model.train_on_batch):
+        with pytest.raises(ValueError, match="`class_weight` must be None .*rating"):
+            run(x, y, class_weight={0: 1.0, 1: 2.0})
+
+
 @pytest.mark.slow
 def test_weights_of_classes_go_into_the_batches():
     model = make_model("classifier", optimizer=keras.optimizers.SGD(0.1))

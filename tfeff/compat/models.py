@@ -5,6 +5,7 @@ from types import ModuleType
 from typing import Any
 
 import keras
+import numpy as np
 
 from tfeff.compat.layers import sublayers
 
@@ -111,27 +112,35 @@ class PutsValuesBack:
 
 
 class BuiltByShapes:
-    """Mixin of models: the shapes of a batch build the model, before its first step.
+    """Mixin of models: the shapes of a replica's batches build the model.
 
-    On one device, Keras builds what is missing, as the optimizer's slots, within the
-    first step: TensorFlow traces that step twice then. On several replicas, Keras reads
-    the first batch: data that can be read once do not give it again, and a data set
-    that shuffles has the order of its second epoch then. And Keras takes the mean of
-    the replicas' batches, which fails if a worker has one replica of several
-    (keras-team/keras#20585).
+    Keras reads the first batch: data that can be read once do not give it again, and a
+    data set that shuffles has the order of its second epoch then. And Keras takes the
+    mean of the replicas' batches, which fails if a worker has one replica of several
+    (keras-team/keras#20585). The shapes are those that `prepare_batch` makes.
     """
 
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
-        if self._distribute_strategy is None and self.run_eagerly:
-            return  # Its calls may read values, which shapes do not have.
+        if self._distribute_strategy is None:
+            return
         if iterator is not None:
-            data_batch = keras.tree.map_structure(
-                # That of several replicas has one of each.
-                lambda spec: getattr(spec, "_value_specs", (spec,))[0],
-                iterator._distributed_dataset.element_spec,
-            )
-        with self.distribute_strategy.scope():
-            self._symbolic_build(data_batch=data_batch)
+            data_batch = iterator._distributed_dataset.element_spec
+        prepare = keras.Operation(name="prepare_batch")
+        prepare.call = self.prepare_batch
+        batch = keras.tree.map_structure(_symbolic, data_batch)
+        super()._maybe_symbolic_build(data_batch=prepare.compute_output_spec(batch))
+
+
+def _symbolic(value):
+    """The shape and dtype of a part of a batch, or of what a data set tells of it."""
+    # What is told of several replicas' has one of each.
+    value = getattr(value, "_value_specs", (value,))[0]
+    if np.isscalar(value):
+        value = np.asarray(value)
+    if not hasattr(value, "shape"):
+        return None  # That is its meaning, also in what a data set tells.
+    dtype = keras.backend.standardize_dtype(value.dtype)
+    return keras.KerasTensor(value.shape, dtype)
 
 
 def build_metrics(model: keras.Model, batch: Any) -> None:

@@ -15,7 +15,7 @@ from tfeff.convert.keras_hub_presets import KerasHub
 from tfeff.convert.keras_hub_tokenizer import make_keras_hub_tokenizer
 from tfeff.convert.sources import find
 from tfeff.convert.tokenizer import file_without_segments, make_tokenizer
-from tfeff.convert.weights import assign
+from tfeff.convert.weights import assign, check_names
 from tfeff.encoders import Encoder
 from tfeff.encoders.preset_heads import check_preset_path, save_preset
 from tfeff.objectives.objective import Objective
@@ -102,6 +102,8 @@ def load_task(
     ```
     """
     found, encoder = _encoder(source)
+    with _config_named(found):  # Before their heads are missed.
+        check_names(found.format.weights(encoder), found.tensors)
     heads = find_heads(found, encoder, must_be_task=True)
     if heads.task is None:
         raise ValueError(

@@ -150,12 +150,33 @@ def norm(layer, name: str) -> Iterator[Weight]:
     yield Weight(layer.beta, f"{name}.bias")
 
 
-def _wrapper(missing, unknown):
-    """The common prefix of the missing tensors' names; `None` if there is none."""
+def check_names(weights: Iterable[Weight], tensors: Mapping) -> None:
+    """Raises if a model around it has the weights, whose names all begin with its own.
+
+    Args:
+        weights: some of the weights.
+        tensors: as `assign` gets them.
+    """
+    used = {weight.name for weight in weights}
+    _check_unwrapped(sorted(used - set(tensors)), set(tensors) - used)
+
+
+def _check_unwrapped(missing, unknown):
+    """Raises if the names of all missing tensors are there behind a common prefix."""
+    if not missing:
+        return
     first = missing[0]
     starts = (n.removesuffix(first) for n in unknown if n.endswith(f".{first}"))
     found = set(unknown)
-    return next((s for s in starts if found.issuperset(s + m for m in missing)), None)
+    wrapper = next(
+        (s for s in starts if found.issuperset(s + m for m in missing)), None
+    )
+    if wrapper:
+        raise ValueError(
+            "The checkpoint must hold its weights by the names of their layers. All "
+            f"begin with {wrapper!r}, of a model around it, such as "
+            f"{wrapper + first!r}: save the inner model, or rename them"
+        )
 
 
 def assign(
@@ -185,12 +206,7 @@ def assign(
         skipped.update(kinds[:1])
         unknown += [] if kinds else [name]
     missing = sorted(used - set(tensors))
-    if missing and (wrapper := _wrapper(missing, unknown)):
-        raise ValueError(
-            "The checkpoint must hold its weights by the names of their layers. All "
-            f"begin with {wrapper!r}, of a model around it, such as "
-            f"{wrapper + missing[0]!r}: save the inner model, or rename them"
-        )
+    _check_unwrapped(missing, unknown)
     if missing or unknown:
         raise ValueError(
             "The checkpoint must hold the weights that its configuration implies, and "

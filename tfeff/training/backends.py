@@ -1,8 +1,6 @@
-"""What steps need of each backend: its order, its own gradients and its loops."""
+"""A step of training on parts of a batch, by each backend's own gradients and loops."""
 
-import contextlib
 from collections.abc import Callable
-from typing import Any
 
 import keras
 
@@ -31,21 +29,6 @@ def train_in_parts(model: keras.Model, num_parts: int, *arguments):
             layers add losses of their own.
     """
     return _STEPS[keras.backend.backend()](model, num_parts, *arguments)
-
-
-def after_reading(batch: Any) -> contextlib.AbstractContextManager:
-    """A context whose operations run only if there is a batch.
-
-    A compiled function of TensorFlow runs what does not depend on the batch also where
-    the data have ended: Keras' step would count an update that it does not make, and
-    draw dropout for it.
-    """
-    if keras.backend.backend() != "tensorflow":
-        return contextlib.nullcontext()
-    import tensorflow as tf
-
-    tensors = tf.nest.flatten(batch, expand_composites=True)
-    return tf.control_dependencies([x for x in tensors if tf.is_tensor(x)])
 
 
 def check_steps_per_execution(steps: int) -> None:

@@ -115,7 +115,7 @@ class ResumeEpoch(keras.callbacks.Callback):
     def on_epoch_begin(self, epoch, logs=None):
         if not self._num_steps:
             return
-        # An eager model has its metrics' variables after the first step only.
+        # On one device Keras makes the metrics' variables with the first step only.
         build_metrics(self.model, self._batch)
         _restore_metrics(self.model, self._state)
         train = self._train = self.model.train_function

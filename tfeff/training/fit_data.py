@@ -1,12 +1,14 @@
 """Checks of the data that `fit`, `evaluate` and `predict` get."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import keras
 import numpy as np
 
-from tfeff.training.losses import GlobalMean
+from tfeff.training.losses import GlobalMean, GlobalMeanCrossentropy
+from tfeff.utils.checks import check_mapping, check_weight, is_integer
 
 _ENDLESS = -1  # TensorFlow's `INFINITE_CARDINALITY`.
 _FEATURES = "tfeff.data.text_features(x, tokenizer, 128).dataset(16)"
@@ -72,12 +74,42 @@ def check_class_weight(
             "`sample_weight`, the third part of a data set's batches. "
             f"Received: class_weight={class_weight!r}"
         )
+    if ranks and max(ranks) < 2:
+        raise ValueError(
+            "`class_weight` must be None for a model without classes, such as one of "
+            f"ratings. Received: class_weight={class_weight!r}"
+        )
     if is_weighted:
         raise ValueError(
             "`class_weight` must be None for batches that have weights already, as "
             "those of features do. Give each class its weight there: "
             "`dataset.map(lambda x, y, w: (x, y, w * tf.gather(weights, y)))`. "
             f"Received: class_weight={class_weight!r}"
+        )
+    _check_weights_of_classes(model, class_weight, spec is not None)
+
+
+def _check_weights_of_classes(model, class_weight, is_dataset):
+    """Raises for keys that are no classes, which Keras leaves unread, and for lists.
+
+    Of arrays, a class without a weight has 1. Of data sets, Keras wants all of them.
+    """
+    what = "weights by the ids of classes"
+    num_classes = None
+    if isinstance(model.loss, GlobalMeanCrossentropy) and getattr(model, "outputs", ()):
+        num_classes = model.outputs[0].shape[-1]
+    for label, weight in check_mapping("class_weight", class_weight, what).items():
+        if not is_integer(label) or not 0 <= label < (num_classes or math.inf):
+            raise ValueError(
+                f"`class_weight` must have {what}, which are integers from 0"
+                f"{'' if num_classes is None else f' to {num_classes - 1}'}. "
+                f"Received: class_weight={class_weight!r}"
+            )
+        check_weight(f"class_weight[{label}]", weight)
+    if is_dataset and num_classes is not None and len(class_weight) < num_classes:
+        raise ValueError(
+            f"`class_weight` must have a weight for each of the {num_classes} classes "
+            f"where `x` is a data set. Received: class_weight={class_weight!r}"
         )
 
 

@@ -17,11 +17,7 @@ from tfeff.compat.models import (
 from tfeff.compat.saving import untracked
 from tfeff.encoders.layer_states import layer_states, make_with_states
 from tfeff.encoders.quantization import ChecksBeforeSaving
-from tfeff.training.backends import (
-    after_reading,
-    check_steps_per_execution,
-    train_in_parts,
-)
+from tfeff.training.backends import check_steps_per_execution, train_in_parts
 from tfeff.training.fit_data import (
     check_batches,
     check_class_weight,
@@ -37,6 +33,8 @@ from tfeff.utils.checks import check_integer, check_keywords, known_keywords
 from tfeff.utils.types import Config, Tensor
 
 _SEED = "seed_generator_"
+# Of an optimizer that was saved without slots: Keras warns if there are some to load.
+_UNBUILT = "optimizer_is_unbuilt"
 # The arguments that Keras' functional models are made from.
 _GRAPH = ("inputs", "outputs")
 # The class that Keras gives a `keras.Model` of inputs and outputs.
@@ -65,11 +63,10 @@ class DistributedModel(
       replicas (keras-team/keras#19246), and it reduces each step's result in a way that
       fails on several workers (keras-team/keras#20585). On several replicas this class
       uses a plain loop, so that `steps_per_execution` and `MultiWorkerMirroredStrategy`
-      work; the loop is not compiled by XLA, whatever `jit_compile` says. The batches
-      of `train_on_batch`, `test_on_batch` and `predict_on_batch` are shared among the
+      work; the loop is not compiled by XLA, whatever `jit_compile` says. The shapes
+      of batches build the model, where Keras reads one, and loses it. The batches of
+      `train_on_batch`, `test_on_batch` and `predict_on_batch` are shared among the
       replicas, where Keras gives each of them all rows.
-    - **The first batch.** Its shapes build the model. On several replicas Keras reads
-      it for that, and loses it; on one device it traces the first step twice.
     - **The end of the data.** Where their number is not known, Keras on one device with
       TensorFlow counts an update that it does not make, and draws dropout for it: the
       schedule runs ahead by a step an epoch. The steps of this class wait for a batch.
@@ -155,8 +152,9 @@ class DistributedModel(
             TypeError: if `x` are features, examples, a cache or texts, of which no
                 batches were made.
             ValueError: if a data set has no end, and `steps_per_epoch`, or
-                `validation_steps`, is not given; if there is a `class_weight`, and
-                labels are of tokens or batches have weights; if other weights train
+                `validation_steps`, is not given; if there is a `class_weight`
+                that names no classes or has no weights, or labels of tokens, without
+                classes, or batches with weights beside it; if other weights train
                 than when the model was trained before, without another `compile`; on
                 several replicas, if the optimizer has an `ema_overwrite_frequency`, or
                 is not of tfeff where weights are quantized to float8.
@@ -225,8 +223,7 @@ class DistributedModel(
         """As `keras.Model.train_on_batch`.
 
         Raises:
-            ValueError: if there is a `class_weight`, and labels are of tokens or there
-                is a `sample_weight`.
+            TypeError, ValueError: for a `class_weight`, as `fit`.
         """
         check_class_weight(self, class_weight, x, y, sample_weight)
         return super().train_on_batch(x, y, sample_weight, class_weight, return_dict)
@@ -332,12 +329,15 @@ class DistributedModel(
         # Keras would scale the loss, or not, by the policy of whoever loads it.
         config["optimizer"] = keras.saving.serialize_keras_object(self.optimizer)
         config["auto_scale_loss"] = False
+        if not self.optimizer.built:
+            config[_UNBUILT] = True
         return config
 
     def compile_from_config(self, config: Config) -> None:
         config = keras.saving.deserialize_keras_object(config)
+        is_unbuilt = config.pop(_UNBUILT, False)
         self.compile(**config)
-        if self.built:
+        if self.built and not is_unbuilt:
             self.optimizer.build(self.trainable_variables)
 
     @property
@@ -390,16 +390,14 @@ class DistributedModel(
 
     def train_step(self, *arguments: Any) -> Any:
         *state, data = arguments  # On JAX the state comes before the data.
-        with after_reading(data):
-            data = self.prepare_batch(data)
-            if self.accumulation_steps == 1:
-                return super().train_step(*state, data)
-            return train_in_parts(self, self.accumulation_steps, *state, data)
+        data = self.prepare_batch(data)
+        if self.accumulation_steps == 1:
+            return super().train_step(*state, data)
+        return train_in_parts(self, self.accumulation_steps, *state, data)
 
     def test_step(self, *arguments: Any) -> Any:
         *state, data = arguments
-        with after_reading(data):
-            return super().test_step(*state, self.prepare_batch(data))
+        return super().test_step(*state, self.prepare_batch(data))
 
     def save_own_variables(self, store: Any) -> None:
         super().save_own_variables(store)

@@ -1,5 +1,7 @@
 """The replicas of a distribution strategy of TensorFlow; other backends have one."""
 
+import warnings
+
 import keras
 
 
@@ -51,14 +53,18 @@ def looped(model: keras.Model, step, default):
     Args:
         model: the model that the step is of.
         step: function of a replica's batch.
-        default: Keras' own function, which one replica keeps.
+        default: Keras' own function, which one replica keeps, behind its batch.
     """
     if num_replicas(model) == 1:
-        return default
+        return _reading_first(model, default)
     import tensorflow as tf
 
     strategy = model.distribute_strategy
     steps = model.steps_per_execution
+    logged: set[str] = set()
+
+    def run(batch):
+        logged.update(strategy.run(step, args=(batch,)) or ())
 
     @tf.function(reduce_retracing=True)
     @tf.autograph.experimental.do_not_convert
@@ -67,7 +73,7 @@ def looped(model: keras.Model, step, default):
             return tf.logical_and(count < steps, batch.has_value())
 
         def one_step(count, batch):
-            strategy.run(step, args=(batch.get_value(),))
+            run(batch.get_value())
             count += 1
             # The batch after the last step stays for the next execution.
             batch = tf.cond(count < steps, iterator.get_next_as_optional, lambda: batch)
@@ -85,7 +91,7 @@ def looped(model: keras.Model, step, default):
         for count in range(steps):
             if (batch := next(iterator, None)) is None:
                 return count
-            strategy.run(step, args=(batch,))
+            run(batch)
         return steps
 
     def execute_and_report(iterator):
@@ -93,9 +99,44 @@ def looped(model: keras.Model, step, default):
             iterator = _shared_batch(strategy, next(iterator))
         if not (execute_eagerly if model.run_eagerly else execute)(iterator):
             raise StopIteration
-        return model.get_metrics_result()
+        result = model.get_metrics_result()
+        if lost := sorted(logged - result.keys()):
+            warnings.warn(
+                f"What `{step.__name__}` returns beside metrics is not reported on "
+                f"several replicas: {', '.join(lost)}. Metrics of the model are",
+                stacklevel=2,
+            )
+            logged.clear()
+        return result
 
     return execute_and_report
+
+
+def _reading_first(model, default):
+    """Keras' function of an iterator, which runs nothing where the data have ended.
+
+    A compiled function of TensorFlow runs what does not depend on the batch, as the
+    count of updates, before it finds that there is none. Keras' loop over several steps
+    looks first.
+    """
+    if keras.backend.backend() != "tensorflow" or model.steps_per_execution > 1:
+        return default
+    import tensorflow as tf
+
+    @tf.function(reduce_retracing=True)
+    @tf.autograph.experimental.do_not_convert
+    def execute(batch):
+        return default([batch.get_value()])
+
+    def read_and_execute(iterator):
+        if model.run_eagerly or not hasattr(iterator, "get_next_as_optional"):
+            return default(iterator)
+        batch = iterator.get_next_as_optional()
+        if not batch.has_value():
+            raise StopIteration
+        return execute(batch)
+
+    return read_and_execute
 
 
 def _shared_batch(strategy, batch):
