@@ -449,7 +449,7 @@ def test_a_scale_that_is_none_is_refused_and_the_default_is_not_written():
     [
         ({"no": 1.0, "yes": 9.0}, r"integers from 0 to 2\. Received: .*'yes'"),
         ({0: 1.0, 3: 9.0}, "integers from 0 to 2"),
-        ({0: 1.0, True: 9.0}, "integers from 0 to 2"),
+        ({0: 1.0, 0.5: 9.0}, "integers from 0 to 2"),
         ({0: -1.0}, r"`class_weight\[0\]` must have numbers of at least 0"),
         ({0: np.nan}, r"`class_weight\[0\]` must have numbers of at least 0"),
         ({0: "1"}, r"`class_weight\[0\]` must have numbers of at least 0"),
@@ -470,11 +470,26 @@ def test_weights_of_some_classes():
     ((x, y, _),) = dataset
     losses = [
         model.test_on_batch(x, y, np.where(y == 1, 9.0, 1.0)),
-        model.train_on_batch(x, y, class_weight={np.int64(1): 9.0}),
+        model.train_on_batch(x, y, class_weight={np.float32(1): tf.constant(9.0)}),
     ]
     np.testing.assert_allclose(*losses, rtol=1e-4)
     with pytest.raises(ValueError, match="each of the 3 classes where `x` is a data"):
         model.fit(dataset.map(lambda x, y, w: (x, y)), class_weight={0: 1.0, 1: 9.0})
+
+
+def test_binary_models_have_weights_of_classes():
+    x, y = np.linspace(-1, 1, 8)[:, None], np.arange(8) % 2
+    inputs = keras.Input((1,))
+    outputs = keras.layers.Dense(1, activation="sigmoid", kernel_initializer="ones")
+    found = []
+    for model_outputs in (outputs(inputs), outputs(inputs)[:, 0]):
+        model = tfeff.training.DistributedModel(inputs, model_outputs)
+        model.compile(keras.optimizers.SGD(0.0), "binary_crossentropy")
+        found.append(model.train_on_batch(x, y, class_weight={False: 1.0, True: 9.0}))
+        with pytest.raises(ValueError, match=r"ids of classes.*Received: .*'yes'"):
+            model.train_on_batch(x, y, class_weight={"no": 1.0, "yes": 9.0})
+    assert found[0] == pytest.approx(found[1])
+    assert found[0] > 2 * model.test_on_batch(x, y)
 
 
 def test_ratings_have_no_weights_of_classes():

@@ -131,7 +131,8 @@ class PartOfY(tfeff.tasks.Classifier):
         return x, keras.ops.argmax(y, -1)
 
     def train_step(self, data):
-        return {**super().train_step(data), "extra": 1.0}
+        logs = super().train_step(data)
+        return {"extra": 1.0, "grouped": logs}
 
 
 @pytest.mark.parametrize("steps", [1, 3])

@@ -1,7 +1,6 @@
 """`DistributedModel` as a base of other models, and its checkpoints."""
 
 import contextlib
-import warnings
 
 import keras
 import numpy as np
@@ -66,27 +65,6 @@ def test_a_checkpoint_goes_on_as_the_model_would(tmp_path, make):
         trained.fit(X, Y, shuffle=False, verbose=0)
     for one, other in zip(model.get_weights(), loaded.get_weights(), strict=True):
         np.testing.assert_array_equal(one, other)
-
-
-@pytest.mark.parametrize("policy", ["float32", "mixed_float16"])
-def test_an_optimizer_without_slots_is_loaded_without_them(tmp_path, policy):
-    encoder = tfeff.encoders.build(
-        "bert_tiny", vocabulary_size=9, num_layers=1, dtype=policy
-    )
-    model = tfeff.tasks.Classifier(encoder, num_classes=2)
-    model.compile(tfeff.training.AdamW(0.1))
-    model.save(tmp_path / "model.keras")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        loaded = keras.models.load_model(tmp_path / "model.keras")
-    assert not loaded.optimizer.built and len(loaded.optimizer.variables) == len(
-        model.optimizer.variables
-    )
-    ids = np.full((4, 3), 5, "int32")
-    x = {"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": ids}
-    loaded.fit(x, np.zeros(4, "int32"), batch_size=2, verbose=0)
-    iterations = getattr(loaded.optimizer, "inner_optimizer", loaded.optimizer)
-    assert iterations.iterations.numpy() == 2
 
 
 def test_functional_models_leave_their_base_as_it_is():

@@ -6,6 +6,7 @@ from typing import Any
 
 import keras
 import numpy as np
+from keras.src import backend
 
 from tfeff.compat.layers import sublayers
 
@@ -121,14 +122,20 @@ class BuiltByShapes:
     """
 
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
-        if self._distribute_strategy is None:
+        if self._distribute_strategy is None or self._is_whole():
             return
         if iterator is not None:
             data_batch = iterator._distributed_dataset.element_spec
-        prepare = keras.Operation(name="prepare_batch")
-        prepare.call = self.prepare_batch
         batch = keras.tree.map_structure(_symbolic, data_batch)
-        super()._maybe_symbolic_build(data_batch=prepare.compute_output_spec(batch))
+        if not self.run_eagerly:  # Otherwise the method may read values.
+            batch = backend.compute_output_spec(self.prepare_batch, batch)
+        super()._maybe_symbolic_build(data_batch=batch)
+
+    def _is_whole(self):
+        """Whether nothing is left to be built."""
+        compiled = (self._compile_metrics, self._compile_loss, self.optimizer)
+        parts = (*self._flatten_layers(), *(x for x in compiled if x is not None))
+        return all(part.built for part in parts)
 
 
 def _symbolic(value):

@@ -139,6 +139,8 @@ def distill_on_a_task(
             check_finite(student)
             print("student:")
             print_best(best, metric, settings.prediction_steps, baseline)
+            # Loading makes the slots, and Keras would warn that the file lacks them.
+            student.optimizer.build(student.trainable_variables)
             tfeff.training.save_checkpoint(student, run.path(MODEL))
             _draw(student, dev_part, run)
             scores, options = dev_part.delivered(student, best.best)

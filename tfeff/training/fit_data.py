@@ -1,14 +1,18 @@
 """Checks of the data that `fit`, `evaluate` and `predict` get."""
 
-import math
+import numbers
 from collections.abc import Mapping
 from typing import Any
 
 import keras
 import numpy as np
 
-from tfeff.training.losses import GlobalMean, GlobalMeanCrossentropy
-from tfeff.utils.checks import check_mapping, check_weight, is_integer
+from tfeff.training.losses import (
+    GlobalMean,
+    GlobalMeanBinaryCrossentropy,
+    GlobalMeanCrossentropy,
+)
+from tfeff.utils.checks import check_mapping, check_weight
 
 _ENDLESS = -1  # TensorFlow's `INFINITE_CARDINALITY`.
 _FEATURES = "tfeff.data.text_features(x, tokenizer, 128).dataset(16)"
@@ -74,7 +78,9 @@ def check_class_weight(
             "`sample_weight`, the third part of a data set's batches. "
             f"Received: class_weight={class_weight!r}"
         )
-    if ranks and max(ranks) < 2:
+    known = (GlobalMeanCrossentropy, GlobalMeanBinaryCrossentropy)
+    is_ours = isinstance(model.loss, GlobalMean) and not isinstance(model.loss, known)
+    if is_ours and ranks and max(ranks) < 2:
         raise ValueError(
             "`class_weight` must be None for a model without classes, such as one of "
             f"ratings. Received: class_weight={class_weight!r}"
@@ -95,17 +101,23 @@ def _check_weights_of_classes(model, class_weight, is_dataset):
     Of arrays, a class without a weight has 1. Of data sets, Keras wants all of them.
     """
     what = "weights by the ids of classes"
+    check_mapping("class_weight", class_weight, what)
+    if any(isinstance(weight, Mapping) for weight in class_weight.values()):
+        return  # Keras tells that models of several outputs have none.
     num_classes = None
     if isinstance(model.loss, GlobalMeanCrossentropy) and getattr(model, "outputs", ()):
         num_classes = model.outputs[0].shape[-1]
-    for label, weight in check_mapping("class_weight", class_weight, what).items():
-        if not is_integer(label) or not 0 <= label < (num_classes or math.inf):
+    for label, weight in class_weight.items():
+        is_id = isinstance(label, numbers.Real) and float(label).is_integer()
+        if not is_id or num_classes is not None and not 0 <= label < num_classes:
             raise ValueError(
-                f"`class_weight` must have {what}, which are integers from 0"
-                f"{'' if num_classes is None else f' to {num_classes - 1}'}. "
+                f"`class_weight` must have {what}, which are integers"
+                f"{'' if num_classes is None else f' from 0 to {num_classes - 1}'}. "
                 f"Received: class_weight={class_weight!r}"
             )
-        check_weight(f"class_weight[{label}]", weight)
+        is_scalar = getattr(weight, "shape", None) == ()  # Of NumPy or a backend.
+        number = float(weight) if is_scalar else weight
+        check_weight(f"class_weight[{label}]", number)
     if is_dataset and num_classes is not None and len(class_weight) < num_classes:
         raise ValueError(
             f"`class_weight` must have a weight for each of the {num_classes} classes "

@@ -33,8 +33,6 @@ from tfeff.utils.checks import check_integer, check_keywords, known_keywords
 from tfeff.utils.types import Config, Tensor
 
 _SEED = "seed_generator_"
-# Of an optimizer that was saved without slots: Keras warns if there are some to load.
-_UNBUILT = "optimizer_is_unbuilt"
 # The arguments that Keras' functional models are made from.
 _GRAPH = ("inputs", "outputs")
 # The class that Keras gives a `keras.Model` of inputs and outputs.
@@ -153,8 +151,8 @@ class DistributedModel(
                 batches were made.
             ValueError: if a data set has no end, and `steps_per_epoch`, or
                 `validation_steps`, is not given; if there is a `class_weight`
-                that names no classes or has no weights, or labels of tokens, without
-                classes, or batches with weights beside it; if other weights train
+                whose keys are no classes, or there is one for ratings, for labels of
+                tokens or beside weights of examples; if other weights train
                 than when the model was trained before, without another `compile`; on
                 several replicas, if the optimizer has an `ema_overwrite_frequency`, or
                 is not of tfeff where weights are quantized to float8.
@@ -329,15 +327,12 @@ class DistributedModel(
         # Keras would scale the loss, or not, by the policy of whoever loads it.
         config["optimizer"] = keras.saving.serialize_keras_object(self.optimizer)
         config["auto_scale_loss"] = False
-        if not self.optimizer.built:
-            config[_UNBUILT] = True
         return config
 
     def compile_from_config(self, config: Config) -> None:
         config = keras.saving.deserialize_keras_object(config)
-        is_unbuilt = config.pop(_UNBUILT, False)
         self.compile(**config)
-        if self.built and not is_unbuilt:
+        if self.built:
             self.optimizer.build(self.trainable_variables)
 
     @property

@@ -64,7 +64,9 @@ def looped(model: keras.Model, step, default):
     logged: set[str] = set()
 
     def run(batch):
-        logged.update(strategy.run(step, args=(batch,)) or ())
+        for name, value in (strategy.run(step, args=(batch,)) or {}).items():
+            # As of Keras' metrics that are reported together.
+            logged.update(value if isinstance(value, dict) else [name])
 
     @tf.function(reduce_retracing=True)
     @tf.autograph.experimental.do_not_convert

@@ -59,9 +59,12 @@ def matching_files(patterns: str | os.PathLike | Sequence) -> list[str]:
         patterns = [patterns]
     check_ordered("patterns", patterns, "a path or a list of paths")
     found: dict[str, str] = {}
+    others: list[str] = []
     for pattern in patterns:
-        for path in _match(pattern):
+        files, of_pattern = _match(pattern)
+        for path in files:
             found.setdefault(absolute(path), path)
+        others += of_pattern
     paths = list(found.values())
     if not paths:
         raise ValueError(f"`patterns` must not be empty. Received: {patterns=!r:.80}")
@@ -78,6 +81,12 @@ def matching_files(patterns: str | os.PathLike | Sequence) -> list[str]:
                 f"`patterns` must match readable files. Received: {path}: "
                 f"{error.strerror or error}"
             ) from error
+    if left_out := _left_out(others, found):
+        warnings.warn(
+            f"`patterns` match {len(left_out)} paths that are no files, such as "
+            f"{left_out[0]}: they are left out. '**' matches files in folders",
+            stacklevel=3,
+        )
     return paths
 
 
@@ -115,9 +124,10 @@ def absolute(path: str) -> str:
     return path if is_url(path) else os.path.abspath(path)
 
 
-def _match(pattern: str | os.PathLike) -> list[str]:
+def _match(pattern: str | os.PathLike) -> tuple[list[str], list[str]]:
+    """The files that a pattern matches, and what else it matches."""
     if is_url(pattern):
-        return matching_urls(str(pattern))
+        return matching_urls(str(pattern)), []
     pattern = check_path("patterns", pattern)
     found = matches(pattern)
     files = [path for path in found if os.path.isfile(path)]
@@ -129,19 +139,19 @@ def _match(pattern: str | os.PathLike) -> list[str]:
             inside = os.path.join(glob.escape(pattern), "*")
             what = f"a folder: its files are {inside!r}"
         raise ValueError(f"`patterns` must match files. Received: {pattern!r}, {what}")
-    if left_out := _others(found, files):
-        warnings.warn(
-            f"`patterns`: {pattern!r} matches {', '.join(left_out)}, too: no files, "
-            "and left out. '**' in a pattern matches what is in folders",
-            stacklevel=2,
-        )
-    return files
+    return files, sorted(set(found).difference(files))
 
 
-def _others(found, files):
-    """The paths that are no files, nor folders of these, as patterns of `**` match."""
-    read = set(files)
+def _left_out(others, files):
+    """Of paths that are no files, those that hold something, of which nothing is read.
+
+    Args:
+        others: the paths.
+        files: the absolute paths of the files that are read.
+    """
+    read = set()
     for path in files:
         while (path := os.path.dirname(path)) and path not in read:
             read.add(path)
-    return [path for path in found if path.rstrip(os.sep) not in read]
+    left_out = [path for path in others if absolute(path) not in read]
+    return [path for path in left_out if not os.path.isdir(path) or os.listdir(path)]
