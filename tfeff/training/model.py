@@ -148,14 +148,14 @@ class DistributedModel(
 
         Raises:
             TypeError: if `x` are features, examples, a cache or texts, of which no
-                batches were made.
+                batches were made, or `class_weight` is no mapping to numbers.
             ValueError: if a data set has no end, and `steps_per_epoch`, or
-                `validation_steps`, is not given; if there is a `class_weight`
-                whose keys are no classes, or there is one for ratings, for labels of
-                tokens or beside weights of examples; if other weights train
-                than when the model was trained before, without another `compile`; on
-                several replicas, if the optimizer has an `ema_overwrite_frequency`, or
-                is not of tfeff where weights are quantized to float8.
+                `validation_steps`, is not given; if keys of `class_weight` are no
+                classes, or there is one for ratings, for labels of tokens or beside
+                weights of examples; if other weights train than when the model was
+                trained before, without another `compile`; on several replicas, if the
+                optimizer has an `ema_overwrite_frequency`, or is not of tfeff where
+                weights are quantized to float8.
         """
         given = _arguments("fit", x, y, *args, **kwargs)
         check_batches(self, x, y)
