@@ -41,11 +41,10 @@ def print_list(
             f"{stage}: {done:.0f} of {count:.0f} cells done, {hours:.1f} hours of a "
             f"core, {left:.1f} of them left"
         )
-    again = repeated(wanted, cells, places)
-    if again:
-        hours = sum(estimate(cells[name], rows, places.scale) for name in again)
-        print(f"again, for the folders of {len(again)}: {hours:.1f} hours of a core")
-    left = hours_left(wanted, cells, places)
+    count, hours = run_again(wanted, cells, rows, places)
+    if count:
+        print(f"again, for the folders of {count}: {hours:.1f} hours of a core")
+    left = hours + sum(total[3] for total in stages.values())
     print(
         f"in all {left:.1f} hours of a core left, "
         f"{left / processes:.1f} with --processes={processes}"
@@ -65,32 +64,27 @@ def print_claims(
     rows = places.ledger.rows()
     for claim in claims:
         names = cells_of(claim, cells, places.scale)
-        done = sum(name in rows for name in names)
-        hours = hours_left([cells[name] for name in names], cells, places)
+        left = [cells[name] for name in names if name not in rows]
+        _, hours = run_again(left, cells, rows, places)
+        hours += sum(estimate(cell, rows, places.scale) for cell in left)
         print(
-            f"{claim.name} | {done} of {len(names)} cells done | "
+            f"{claim.name} | {len(names) - len(left)} of {len(names)} cells done | "
             f"{hours:.1f} hours of a core left"
         )
 
 
-def hours_left(wanted: list[Cell], cells: Mapping[str, Cell], places: Places) -> float:
-    """The hours of the cells that have no row, and of those that are run again."""
-    rows = places.ledger.rows()
-    left = {cell.name for cell in wanted if cell.name not in rows}
-    left |= repeated(wanted, cells, places)
-    return sum(estimate(cells[name], rows, places.scale) for name in left)
-
-
-def repeated(wanted: list[Cell], cells: Mapping[str, Cell], places: Places) -> set[str]:
-    """The cells that have a row, and are run again for their folders."""
-    rows = places.ledger.rows()
-    return {
+def run_again(
+    wanted: list[Cell], cells: Mapping[str, Cell], rows: dict[str, dict], places: Places
+) -> tuple[int, float]:
+    """How many cells have a row and are run again for their folders; their hours."""
+    names = {
         name
         for cell in wanted
         if cell.name not in rows
         for name in lost_folders(cell, cells, places)
         if name in rows
     }
+    return len(names), sum(estimate(cells[x], rows, places.scale) for x in names)
 
 
 def estimate(cell: Cell, rows: dict[str, dict], scale: Scale) -> float:
