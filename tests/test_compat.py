@@ -385,6 +385,21 @@ def test_the_variables_of_metrics_are_made_without_a_step():
     assert len(model.metrics_variables) == before
 
 
+def test_the_variables_of_metrics_are_made_of_what_a_hook_makes():
+    class Sums(tfeff.training.DistributedModel):
+        def prepare_batch(self, data):
+            return data[0][:, :2], tf.reduce_sum(data[0], axis=-1, keepdims=True)
+
+    inputs = keras.Input((2,))
+    model = Sums(inputs, keras.layers.Dense(1)(inputs))
+    model.compile("sgd", "mse", metrics=["mae"], jit_compile=False)
+    data = tf.data.Dataset.from_tensors((np.ones((2, 3)), None))
+    models.build_metrics(model, data.element_spec)
+    before = len(model.metrics_variables)
+    model.fit(data, verbose=0)
+    assert len(model.metrics_variables) == before
+
+
 @wants
 def test_the_end_of_the_data_is_no_update():
     """`_reading_first` of `tfeff.training.replicas`."""

@@ -14,6 +14,24 @@ import tensorflow as tf
 from tests.checks import assert_close
 
 REPOSITORY = Path(__file__).resolve().parents[1]
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("jax") is None, reason="jax is not installed (extra tpu)"
+)
+
+
+def run_on_jax(*arguments, cwd=None):
+    """What Python writes that runs with these arguments."""
+    result = subprocess.run(
+        [sys.executable, *arguments],
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY), "KERAS_BACKEND": "jax"},
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
 # Both processes make these layers, in this order.
 LAYERS = """
 from tfeff.layers import *
@@ -96,9 +114,6 @@ for attention in (
 )
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("jax") is None, reason="jax is not installed (extra tpu)"
-)
 def test_layers_on_jax(tmp_path):
     made = {}
     exec(LAYERS, made)
@@ -131,13 +146,7 @@ def test_layers_on_jax(tmp_path):
     np.savez(
         tmp_path / "in.npz", x=x, mask=mask, ranks=ranks, targets=targets, **arrays
     )
-    result = subprocess.run(
-        [sys.executable, "-c", CODE, tmp_path / "in.npz", tmp_path / "out.npz"],
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY), "KERAS_BACKEND": "jax"},
-        capture_output=True,
-        text=True,
-    )
-    assert result.returncode == 0, result.stderr
+    run_on_jax("-c", CODE, tmp_path / "in.npz", tmp_path / "out.npz")
     assert keras.backend.backend() == "tensorflow"
     with np.load(tmp_path / "out.npz") as out:
         assert set(out.files) == set(expected)
@@ -172,17 +181,8 @@ received("y_true", GlobalMeanBinaryCrossentropy(), ids, logits[..., 0])
 """
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("jax") is None, reason="jax is not installed (extra tpu)"
-)
 def test_arrays_beyond_int32_on_jax():
-    result = subprocess.run(
-        [sys.executable, "-c", BEYOND_INT32],
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY), "KERAS_BACKEND": "jax"},
-        capture_output=True,
-        text=True,
-    )
-    assert result.returncode == 0, result.stderr
+    run_on_jax("-c", BEYOND_INT32)
 
 
 LOSS = """
@@ -215,15 +215,8 @@ for labels, is_nan in (([0, 1, 2, 0], False), ([0, 1, 2, 7], True)):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(
-    importlib.util.find_spec("jax") is None, reason="jax is not installed (extra tpu)"
-)
 def test_targets_beyond_the_classes_are_no_loss_of_zero():
-    subprocess.run(
-        [sys.executable, "-c", LOSS],
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY), "KERAS_BACKEND": "jax"},
-        check=True,
-    )
+    run_on_jax("-c", LOSS)
 
 
 KEPT = """
@@ -275,16 +268,40 @@ except TypeError:
 """
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("jax") is None, reason="jax is not installed (extra tpu)"
-)
 def test_weights_outlive_an_error_in_a_first_step(tmp_path):
-    result = subprocess.run(
-        [sys.executable, "-c", KEPT],
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY), "KERAS_BACKEND": "jax"},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
-    assert result.returncode == 0, result.stderr
-    assert result.stdout == "lost\n"
+    assert run_on_jax("-c", KEPT, cwd=tmp_path) == "lost\n"
+
+
+HOOK = """
+import keras, numpy as np
+from tfeff.training import DistributedModel
+
+class SumOfFour(DistributedModel):
+    def __init__(self):
+        super().__init__()
+        self.dense = keras.layers.Dense(1, kernel_initializer="ones")
+
+    def call(self, x):
+        return self.dense(x)
+
+    def prepare_batch(self, data):
+        x, *_ = keras.utils.unpack_x_y_sample_weight(data)
+        return x[:, :3], keras.ops.sum(x, axis=-1, keepdims=True)
+
+def compiled():
+    model = SumOfFour()
+    model.compile("sgd", "mse", metrics=["mae"])
+    return model
+
+x = np.ones((8, 4), "float32")
+for found in (
+    compiled().evaluate(x, batch_size=2, verbose=0),
+    compiled().train_on_batch(x),
+    [values[0] for values in compiled().fit(x, verbose=0).history.values()],
+):
+    np.testing.assert_allclose(found, [1.0, 1.0])
+"""
+
+
+def test_a_hook_makes_the_targets_and_the_width():
+    run_on_jax("-c", HOOK)

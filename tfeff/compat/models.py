@@ -113,23 +113,34 @@ class PutsValuesBack:
 
 
 class BuiltByShapes:
-    """Mixin of models: the shapes of a replica's batches build the model.
+    """Mixin of models: the shapes that `prepare_batch` makes of batches build the model.
 
-    Keras reads the first batch: data that can be read once do not give it again, and a
-    data set that shuffles has the order of its second epoch then. And Keras takes the
-    mean of the replicas' batches, which fails if a worker has one replica of several
-    (keras-team/keras#20585). The shapes are those that `prepare_batch` makes.
+    Keras takes those of the data. On replicas it reads the first batch: data that can
+    be read once do not give it again, and a data set that shuffles has the order of its
+    second epoch then. And it takes the mean of the replicas' batches, which fails if a
+    worker has one replica of several (keras-team/keras#20585). Here what the data set
+    tells of a replica's batches is enough.
     """
 
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
+        # Keras on TensorFlow calls it.
         if self._distribute_strategy is None or self._is_whole():
             return
         if iterator is not None:
             data_batch = iterator._distributed_dataset.element_spec
+        super()._maybe_symbolic_build(data_batch=data_batch)
+
+    def _symbolic_build(self, iterator=None, data_batch=None):
+        # Keras on JAX and PyTorch calls it, and what is above.
+        if self._is_whole():
+            return super()._symbolic_build(iterator, data_batch)
+        if data_batch is None:
+            _, _, data = next(iter(iterator))
+            data_batch = data[0] if isinstance(data, (list, tuple)) else next(data)
         batch = keras.tree.map_structure(_symbolic, data_batch)
         if not self.run_eagerly:  # Otherwise the method may read values.
             batch = backend.compute_output_spec(self.prepare_batch, batch)
-        super()._maybe_symbolic_build(data_batch=batch)
+        return super()._symbolic_build(data_batch=batch)
 
     def _is_whole(self):
         """Whether nothing is left to be built."""
@@ -157,4 +168,4 @@ def build_metrics(model: keras.Model, batch: Any) -> None:
         model: a compiled model.
         batch: a batch, or what it is made of: the `element_spec` of a data set.
     """
-    model._symbolic_build(data_batch=batch)
+    model._symbolic_build(data_batch=keras.tree.map_structure(_symbolic, batch))
