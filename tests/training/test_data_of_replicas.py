@@ -152,3 +152,19 @@ def test_hooks_and_reports_of_a_model_of_ones_own(steps):
         assert ("extra" in history) is (strategy is None)
         found.append([*history["loss"], *history["accuracy"]])
     np.testing.assert_allclose(*found, rtol=1e-4)
+
+
+def test_a_smaller_last_batch_is_traced_with_the_others_on_one_replica():
+    traces = []
+
+    class Traced(tfeff.training.DistributedModel):
+        def train_step(self, data):
+            traces.append(data)
+            return super().train_step(data)
+
+    with tf.distribute.OneDeviceStrategy("CPU:0").scope():
+        x = keras.Input((2,))
+        model = Traced(x, keras.layers.Dense(1)(x))
+        model.compile("sgd", "mse", jit_compile=False)
+    model.fit(np.ones((7, 2)), np.ones((7, 1)), batch_size=4, epochs=2, verbose=0)
+    assert len(traces) == 1

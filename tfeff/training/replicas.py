@@ -130,10 +130,18 @@ def _reading_first(model, default):
     def execute(batch):
         return default([batch.get_value()])
 
+    @tf.function(reduce_retracing=True)
+    def read_distributed(iterator):
+        return iterator.get_next_as_optional()
+
     def read_and_execute(iterator):
         if model.run_eagerly or not hasattr(iterator, "get_next_as_optional"):
             return default(iterator)
-        batch = iterator.get_next_as_optional()
+        if isinstance(iterator, tf.distribute.DistributedIterator):
+            # A strategy of one replica would tell of this batch's shape, not of all.
+            batch = read_distributed(iterator)
+        else:
+            batch = iterator.get_next_as_optional()
         if not batch.has_value():
             raise StopIteration
         return execute(batch)
