@@ -475,6 +475,8 @@ def test_weights_of_some_classes():
     np.testing.assert_allclose(*losses, rtol=1e-4)
     with pytest.raises(ValueError, match="each of the 3 classes where `x` is a data"):
         model.fit(dataset.map(lambda x, y, w: (x, y)), class_weight={0: 1.0, 1: 9.0})
+    unweighted = dataset.map(lambda x, y, w: (x, y, None))
+    model.fit(unweighted, class_weight={0: 1.0, 1: 9.0, 2: 1.0}, verbose=0)
 
 
 def test_binary_models_have_weights_of_classes():

@@ -168,3 +168,24 @@ def test_a_smaller_last_batch_is_traced_with_the_others_on_one_replica():
         model.compile("sgd", "mse", jit_compile=False)
     model.fit(np.ones((7, 2)), np.ones((7, 1)), batch_size=4, epochs=2, verbose=0)
     assert len(traces) == 1
+
+
+class FromX(tfeff.tasks.Classifier):
+    """A hook that makes the labels of what goes into the model."""
+
+    def prepare_batch(self, data):
+        x, _, sample_weight = data
+        return x, x["token_ids"][:, 0] % 3, sample_weight
+
+
+def test_batches_with_none_of_several_replicas_are_refused():
+    x, y = next(batches())
+    weights = np.ones(ROWS, "float32")
+    model = compiled(lambda encoder: FromX(encoder, num_classes=3), two_replicas())
+    for call in (
+        lambda: model.train_on_batch(x, None, weights),
+        lambda: model.test_on_batch(x, None, weights),
+        lambda: model.fit(tf.data.Dataset.from_tensors((x, y, None)), verbose=0),
+    ):
+        with pytest.raises(ValueError, match="no `None` .* replicas"):
+            call()

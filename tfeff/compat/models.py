@@ -113,7 +113,7 @@ class PutsValuesBack:
 
 
 class BuiltByShapes:
-    """Mixin of models: the shapes that `prepare_batch` makes of batches build the model.
+    """Mixin of models: the shapes that `prepare_batch` makes of batches build them.
 
     Keras takes those of the data. On replicas it reads the first batch: data that can
     be read once do not give it again, and a data set that shuffles has the order of its
@@ -151,14 +151,28 @@ class BuiltByShapes:
 
 def _symbolic(value):
     """The shape and dtype of a part of a batch, or of what a data set tells of it."""
-    # What is told of several replicas' has one of each.
-    value = getattr(value, "_value_specs", (value,))[0]
-    if np.isscalar(value):
-        value = np.asarray(value)
-    if not hasattr(value, "shape"):
-        return None  # That is its meaning, also in what a data set tells.
+    if _is_none(value):
+        return None
+    value = np.asarray(value) if np.isscalar(value) else _of_a_replica(value)
     dtype = keras.backend.standardize_dtype(value.dtype)
     return keras.KerasTensor(value.shape, dtype)
+
+
+def has_none(batch: Any) -> bool:
+    """Whether a part of a batch, or of what a data set tells of its batches, is `None`.
+
+    A data set tells of it by types of its own, which are not public.
+    """
+    return any(map(_is_none, keras.tree.flatten(batch)))
+
+
+def _is_none(value):
+    return not (np.isscalar(value) or hasattr(_of_a_replica(value), "shape"))
+
+
+def _of_a_replica(value):
+    """What is told of one replica's part, where each has one."""
+    return getattr(value, "_value_specs", (value,))[0]
 
 
 def build_metrics(model: keras.Model, batch: Any) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from tfeff.compat.models import has_none
 from tfeff.training.losses import (
     GlobalMean,
     GlobalMeanBinaryCrossentropy,
@@ -67,7 +68,7 @@ def check_class_weight(
     spec = getattr(x, "element_spec", None)
     is_weighted = sample_weight is not None
     if isinstance(spec, tuple) and len(spec) > 1:
-        y, is_weighted = spec[1], len(spec) > 2
+        y, is_weighted = spec[1], len(spec) > 2 and not has_none(spec[2])
     shape: Any = getattr(y, "shape", ())
     # A global mean takes one number a target.
     several = isinstance(model.loss, GlobalMean) and len(shape) > 1 and shape[1] != 1

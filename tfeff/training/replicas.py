@@ -4,6 +4,8 @@ import warnings
 
 import keras
 
+from tfeff.compat.models import has_none
+
 
 def sum_over_replicas(value):
     """The sum of a value over all replicas; on one device, `value` itself."""
@@ -99,6 +101,11 @@ def looped(model: keras.Model, step, default):
     def execute_and_report(iterator):
         if not hasattr(iterator, "get_next_as_optional"):
             iterator = _shared_batch(strategy, next(iterator))
+        if has_none(iterator.element_spec):
+            raise ValueError(
+                "Batches must have no `None` for several replicas, such as (x, y) "
+                f"without weights. Received: {iterator.element_spec}"
+            )
         if not (execute_eagerly if model.run_eagerly else execute)(iterator):
             raise StopIteration
         result = model.get_metrics_result()
@@ -137,8 +144,10 @@ def _reading_first(model, default):
     def read_and_execute(iterator):
         if model.run_eagerly or not hasattr(iterator, "get_next_as_optional"):
             return default(iterator)
-        if isinstance(iterator, tf.distribute.DistributedIterator):
-            # A strategy of one replica would tell of this batch's shape, not of all.
+        # A strategy of one replica would tell of this batch's shape, not of all. Of
+        # data that have `None` TensorFlow can read eagerly alone.
+        is_distributed = isinstance(iterator, tf.distribute.DistributedIterator)
+        if is_distributed and not has_none(iterator.element_spec):
             batch = read_distributed(iterator)
         else:
             batch = iterator.get_next_as_optional()
