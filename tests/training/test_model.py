@@ -367,3 +367,19 @@ def test_a_second_compilation_has_its_own_metrics(tmp_path):
     again = keras.models.load_model(str(tmp_path / "model.keras"))
     again.fit(rows, rows[:, 0], verbose=0)
     assert len(again.metrics_variables) == len(model.metrics_variables)
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_a_model_without_an_optimizer_is_loaded_and_evaluated(tmp_path, replicas):
+    x, y = np.linspace(0, 3, 8).reshape(4, 2), np.ones((4, 1))
+    with two_replicas().scope() if replicas == 2 else contextlib.nullcontext():
+        inputs = keras.Input((2,))
+        model = DistributedModel(inputs, keras.layers.Dense(1)(inputs))
+        model.compile(optimizer=None, loss="mse")
+    expected = model.evaluate(x, y, verbose=0)
+    for train in (model.fit, model.train_on_batch):
+        with pytest.raises(ValueError, match="`optimizer` .* must not be None"):
+            train(x, y)
+    model.save(str(tmp_path / "model.keras"))
+    again = keras.models.load_model(str(tmp_path / "model.keras"))
+    assert again.evaluate(x, y, verbose=0) == pytest.approx(expected)

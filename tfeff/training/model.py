@@ -149,13 +149,14 @@ class DistributedModel(
         Raises:
             TypeError: if `x` are features, examples, a cache or texts, of which no
                 batches were made, or `class_weight` is no mapping to numbers.
-            ValueError: if a data set has no end, and `steps_per_epoch`, or
-                `validation_steps`, is not given; if keys of `class_weight` are no
-                classes, or there is one for ratings, for labels of tokens or beside
-                weights of examples; if other weights train than when the model was
-                trained before, without another `compile`; on several replicas, if the
-                optimizer has an `ema_overwrite_frequency`, or is not of tfeff where
-                weights are quantized to float8.
+            ValueError: if the model was compiled without an optimizer; if a data set
+                has no end, and `steps_per_epoch`, or `validation_steps`, is not given;
+                if keys of `class_weight` are no classes, or there is one for ratings,
+                for labels of tokens or beside weights of examples; if other weights
+                train than when the model was trained before, without another `compile`;
+                on several replicas, if batches have a `None`, if the optimizer has an
+                `ema_overwrite_frequency`, or is not of tfeff where weights are
+                quantized to float8.
         """
         given = _arguments("fit", x, y, *args, **kwargs)
         check_batches(self, x, y)
@@ -221,7 +222,8 @@ class DistributedModel(
         """As `keras.Model.train_on_batch`.
 
         Raises:
-            TypeError, ValueError: for a `class_weight`, as `fit`.
+            TypeError, ValueError: for a `class_weight`, or without an optimizer, as
+                `fit`.
         """
         check_class_weight(self, class_weight, x, y, sample_weight)
         return super().train_on_batch(x, y, sample_weight, class_weight, return_dict)
@@ -244,7 +246,7 @@ class DistributedModel(
         Args:
             steps: how many updates `fit` makes at most; `None` if that is not known.
         """
-        if self.compiled:  # Otherwise Keras says so.
+        if self.compiled and self.optimizer is not None:  # Otherwise it is an error.
             yield from schedule_warnings(unscaled(self.optimizer), steps)
 
     def compile(self, *args: Any, accumulation_steps: int = 1, **kwargs: Any) -> None:
@@ -332,7 +334,7 @@ class DistributedModel(
     def compile_from_config(self, config: Config) -> None:
         config = keras.saving.deserialize_keras_object(config)
         self.compile(**config)
-        if self.built:
+        if self.built and self.optimizer is not None:  # Of a model that only predicts.
             self.optimizer.build(self.trainable_variables)
 
     @property
@@ -413,6 +415,11 @@ class DistributedModel(
 
     def make_train_function(self, force: bool = False) -> Callable:
         if self.train_function is None or force:
+            if self.optimizer is None:
+                raise ValueError(
+                    "`optimizer` of `compile` must not be None for training. "
+                    "Received: optimizer=None"
+                )
             if num_replicas(self) > 1:
                 check_on_replicas(unscaled(self.optimizer), self.weights)
             super().make_train_function(force)
