@@ -127,6 +127,8 @@ def test_labels_may_lack(tmp_path):
     path.write_text("1 Ada\n2 ran\n")
     numbered = read_conll(path, NAMES, word_column=1, label_optional=True)
     assert (numbered.words, numbered.labels) == ((("Ada", "ran"),), None)
+    with pytest.raises(ValueError, match="`word_column` must be that of the words"):
+        read_conll(path, NAMES, label_optional=True)
     path.write_text("1 O\n2 B-PER\n")
     assert lists(read_conll(path, NAMES, label_optional=True)) == [[0, 1]]
     path.write_text("Ada O\nran\n")

@@ -29,7 +29,9 @@ def inputs_of(*shape, dtype="float32"):
 
 
 @pytest.mark.parametrize("units, num_groups, size", [(6, 2, 4), (3, 3, 9), (5, 1, 2)])
-@pytest.mark.parametrize("leading", [(2, 3), (4, 5), (1, 1), (7,), (2, 3, 2)])
+@pytest.mark.parametrize(
+    "leading", [(), (7,), (2, 3), (4, 5), (1, 1), (2, 3, 2), (1, 2, 1, 2, 1, 2, 1)]
+)
 def test_equals_the_equation(units, num_groups, size, leading):
     inputs = inputs_of(*leading, size)
     for dtype, tolerance in (("float32", 1e-5), ("float64", 1e-12)):

@@ -300,8 +300,8 @@ def test_predicted_questions_of_train_are_those_of_its_file(
     models = tfeff.tasks.load_pretrained(pretrained)
     task = answering.make_task(settings, squad, "f1", *models)
     assert len(task.to_predict.questions) == len(task.train.questions) == 4
-    assert "3 of 3 texts of dev are in train, too" in capsys.readouterr().out
+    assert "3 of 3 different texts of dev are in train, too" in capsys.readouterr().out
     settings = dataclasses.replace(settings, test=settings.dev, train_examples=2)
     task = answering.make_task(settings, squad, "f1", *models)
     assert len(task.train.questions) == 2
-    assert "3 of 3 texts of test are in dev, too" in capsys.readouterr().out
+    assert "3 of 3 different texts of test are in dev, too" in capsys.readouterr().out

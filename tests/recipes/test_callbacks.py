@@ -166,6 +166,7 @@ def test_each_training_of_a_grid_has_its_own_callback(tmp_path):
         (ValueError, "with literal values", "__import__('os').system('true')"),
         (ValueError, "pip install no_such_tracker", "no_such_tracker.keras.Logger"),
         (ValueError, "Did you mean 'Tracker'", "my_tracker.Traker('x')"),
+        (ValueError, r"class of keras\.callbacks.*'\.$", "keras.callbacks.Nope"),
         (TypeError, "classes of Keras callbacks", "my_tracker.NoCallback"),
         (TypeError, "classes of Keras callbacks", "os.getcwd()"),
         (ValueError, r"Tracker\(path, every=1.*missing.*'path'", "my_tracker.Tracker"),

@@ -459,4 +459,4 @@ def test_shared_texts_are_told(tmp_path, capsys):
     for name in ("train", "dev"):
         (tmp_path / f"{name}.json").touch()
     _read_examples(DATASETS["Found"], settings)
-    assert "8 of 8 texts of dev are in train, too" in capsys.readouterr().out
+    assert "8 of 8 different texts of dev are in train, too" in capsys.readouterr().out

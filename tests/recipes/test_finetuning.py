@@ -158,9 +158,11 @@ def test_a_data_set_that_a_file_describes(data, pretrained, tmp_path):
     record = {"texts": ["sentence"], "label": "label", "label_names": ["0", "1"]}
     (folder / "dataset.json").write_text(json.dumps(record))
     run_dir = tmp_path / "run"
-    command = ("Reviews", folder.parent, pretrained, run_dir, "--predict_split=test")
+    command = ("Reviews", folder.parent, pretrained, run_dir, "--batch_sizes=32")
+    command += ("--predict_split=test",)
     result = run(*command)
     assert result.returncode == 0, result.stderr
+    assert "each step takes 32 rows of 8 examples: some of them" in result.stdout
     assert (run_dir / "predictions" / "test" / "Reviews.tsv").exists()
     assert serve(run_dir, "classify", text=["a"])["label"][0] in (b"0", b"1")
 

@@ -14,8 +14,8 @@ def test_questions(capsys):
     a, b, c = ("Who?", "A cat."), ("Who?", "A dog."), ("Where?", "A cat.")
     print_shared({"train": spans(a, b), "dev": spans(b, c), "test": spans(c)})
     assert capsys.readouterr().out.splitlines() == [
-        "1 of 2 texts of dev are in train, too",
-        "1 of 1 texts of test are in dev, too",
+        "1 of 2 different texts of dev are in train, too",
+        "1 of 1 different texts of test are in dev, too",
     ]
     print_shared({"train": spans(a), "dev": spans(b)})
     assert not capsys.readouterr().out
@@ -28,7 +28,7 @@ def test_texts_pairs_options_and_words(capsys):
 
     texts = tfeff.data.TextExamples
     assert shared(texts(["a", "b"]), texts(["b", "c"])).startswith(
-        "1 of 2 texts of dev"
+        "1 of 2 different texts of dev"
     )
     assert not shared(texts(["a"], ["b"]), texts(["a"], ["c"]))
     assert shared(texts(["a"], ["b"]), texts(["a"], ["b"])).startswith("1 of 1")

@@ -189,3 +189,40 @@ def test_batches_with_none_of_several_replicas_are_refused():
     ):
         with pytest.raises(ValueError, match="no `None` .* replicas"):
             call()
+
+
+@pytest.mark.parametrize("reads_values", [False, True])
+def test_hooks_run_eagerly_make_what_metrics_are_chosen_by(reads_values):
+    class Indices(tfeff.tasks.Classifier):
+        def prepare_batch(self, data):
+            x, y = data
+            if reads_values:
+                assert np.all(keras.ops.convert_to_numpy(y) >= 0)
+            return x, keras.ops.argmax(y, -1)
+
+    found = []
+    for strategy in (None, tf.distribute.OneDeviceStrategy("CPU:0"), two_replicas()):
+        model = compiled(
+            lambda encoder: Indices(encoder, num_classes=3, dropout=0.0),
+            strategy,
+            metrics=["accuracy"],
+            run_eagerly=True,
+        )
+        data = ((x, np.eye(3)[y]) for x, y in batches())
+        history = model.fit(data, verbose=0).history
+        found.append([*history["loss"], *history["accuracy"]])
+    np.testing.assert_allclose(found, [found[0]] * 3, rtol=1e-4)
+
+
+def test_what_a_strategy_cannot_read_is_told():
+    with tf.distribute.OneDeviceStrategy("CPU:0").scope():
+        inputs = keras.Input((2,))
+        model = tfeff.training.DistributedModel(inputs, keras.layers.Dense(1)(inputs))
+    data = tf.data.Dataset.from_tensors((np.ones((4, 2)), np.ones((4, 1)), None))
+    model.compile("sgd", "mse", steps_per_execution=2, jit_compile=False)
+    with pytest.raises(ValueError, match="no `None` .*several `steps_per_execution`"):
+        model.fit(data, verbose=0)
+    unknown = data.map(lambda x, y, _: (tf.py_function(lambda x: x, [x], x.dtype), y))
+    model.compile("sgd", "mse", metrics=["mae"], jit_compile=False)
+    with pytest.raises(ValueError, match="known number of axes .*tf.ensure_shape"):
+        model.fit(unknown, verbose=0)

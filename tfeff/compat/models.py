@@ -138,9 +138,19 @@ class BuiltByShapes:
             _, _, data = next(iter(iterator))
             data_batch = data[0] if isinstance(data, (list, tuple)) else next(data)
         batch = keras.tree.map_structure(_symbolic, data_batch)
-        if not self.run_eagerly:  # Otherwise the method may read values.
-            batch = backend.compute_output_spec(self.prepare_batch, batch)
-        return super()._symbolic_build(data_batch=batch)
+        return super()._symbolic_build(data_batch=self._prepared(batch))
+
+    def _prepared(self, batch):
+        """What `prepare_batch` makes of a batch of symbolic tensors."""
+        try:
+            return backend.compute_output_spec(self.prepare_batch, batch)
+        except Exception:
+            if not self.run_eagerly:
+                raise
+        # The method may read values. Here it reads zeros, and draws no numbers.
+        zeros = keras.tree.map_structure(_zeros, batch)
+        with keras.StatelessScope():
+            return self.prepare_batch(zeros)
 
     def _is_whole(self):
         """Whether nothing is left to be built."""
@@ -154,8 +164,20 @@ def _symbolic(value):
     if _is_none(value):
         return None
     value = np.asarray(value) if np.isscalar(value) else _of_a_replica(value)
+    if getattr(value.shape, "rank", 0) is None:
+        raise ValueError(
+            "Batches must have a known number of axes under a strategy, as by "
+            f"`tf.ensure_shape` in the data set. Received: {value}"
+        )
     dtype = keras.backend.standardize_dtype(value.dtype)
     return keras.KerasTensor(value.shape, dtype)
+
+
+def _zeros(part):
+    """Zeros of a symbolic tensor's shape, one along axes of unknown size."""
+    if part is None:
+        return None
+    return keras.ops.zeros([size or 1 for size in part.shape], part.dtype)
 
 
 def has_none(batch: Any) -> bool:

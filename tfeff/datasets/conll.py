@@ -133,7 +133,8 @@ def read_conll(
         if len(cells) != first[1]:
             expected = f"must have {first[1]} columns, as line {first[0]}"
             raise malformed(path, number, expected, str(cells))
-        if is_numbered and len(cells) > 2 and word_column in (0, -len(cells)):
+        has_words = len(cells) > 2 or label_optional and cells[-1] not in label_names
+        if is_numbered and has_words and word_column in (0, -len(cells)):
             raise ValueError(
                 f"`word_column` must be that of the words, such as 1, for {path}, "
                 "whose column 0 numbers the words of each sentence. Received: "

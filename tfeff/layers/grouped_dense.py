@@ -84,7 +84,7 @@ class GroupedDense(Layer):
                 f"inputs.shape={tuple(inputs_shape)}"
             )
         self.inputs_dim = size
-        self.num_axes = len(inputs_shape) - 1
+        self.num_axes = min(max(len(inputs_shape) - 1, 1), 6)
         # Axes by letter: Keras cannot quantize an equation with an ellipsis.
         axes = "abcdef"[: self.num_axes]
         self.dense = keras.layers.EinsumDense(

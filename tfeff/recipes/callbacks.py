@@ -130,7 +130,7 @@ def find_callback(text: str) -> functools.partial:
     if cls is None:
         raise ValueError(
             f"`callbacks` must name a class of {module}. Received: {text!r}."
-            f"{near_miss(attribute, dir(found))}"
+            f"{near_miss(attribute, _classes(found))}"
         )
     if not (isinstance(cls, type) and issubclass(cls, keras.callbacks.Callback)):
         raise TypeError(
@@ -183,6 +183,16 @@ def _check_callback(one, is_made=False):
     cls = one if isinstance(one, type) else type(one)
     _check_sets_no_rate(cls, one)
     check_class_leaves_weights(cls, vars(one) if is_callback else {}, one)
+
+
+def _classes(module):
+    """The names of a module's classes of callbacks."""
+    base = keras.callbacks.Callback
+    return [
+        name
+        for name, cls in vars(module).items()
+        if isinstance(cls, type) and issubclass(cls, base)
+    ]
 
 
 def _check_sets_no_rate(cls, given):

@@ -16,7 +16,10 @@ def print_shared(parts: Mapping[str, Any]) -> None:
     texts = {name: set(_texts(examples)) for name, examples in parts.items()}
     for (one, known), (other, found) in itertools.combinations(texts.items(), 2):
         if shared := len(known & found):
-            print(f"{shared:,} of {len(found):,} texts of {other} are in {one}, too")
+            print(
+                f"{shared:,} of {len(found):,} different texts of {other} are in "
+                f"{one}, too"
+            )
 
 
 def _texts(examples):

@@ -186,6 +186,11 @@ class Tuning:
         in_step = examples_in_step(settings, batch_size, self.strategy)
         epochs = others.get("epochs", settings.epochs[0])
         steps = settings.num_steps(self.num_examples, in_step, epochs)
+        if in_step > self.num_examples:
+            print(
+                f"  each step takes {in_step:,} rows of {self.num_examples:,} "
+                "examples: some of them more than once"
+            )
         if settings.eval_every >= steps:
             print(
                 f"  it is evaluated after its {steps:,} steps alone, as "

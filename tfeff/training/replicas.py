@@ -101,11 +101,7 @@ def looped(model: keras.Model, step, default):
     def execute_and_report(iterator):
         if not hasattr(iterator, "get_next_as_optional"):
             iterator = _shared_batch(strategy, next(iterator))
-        if has_none(iterator.element_spec):
-            raise ValueError(
-                "Batches must have no `None` for several replicas, such as (x, y) "
-                f"without weights. Received: {iterator.element_spec}"
-            )
+        _check_without_none(iterator)
         if not (execute_eagerly if model.run_eagerly else execute)(iterator):
             raise StopIteration
         result = model.get_metrics_result()
@@ -128,7 +124,7 @@ def _reading_first(model, default):
     count of updates, before it finds that there is none. Keras' loop over several steps
     looks first.
     """
-    if keras.backend.backend() != "tensorflow" or model.steps_per_execution > 1:
+    if keras.backend.backend() != "tensorflow":
         return default
     import tensorflow as tf
 
@@ -144,9 +140,13 @@ def _reading_first(model, default):
     def read_and_execute(iterator):
         if model.run_eagerly or not hasattr(iterator, "get_next_as_optional"):
             return default(iterator)
+        is_distributed = isinstance(iterator, tf.distribute.DistributedIterator)
+        if model.steps_per_execution > 1:
+            if is_distributed:
+                _check_without_none(iterator)
+            return default(iterator)
         # A strategy of one replica would tell of this batch's shape, not of all. Of
         # data that have `None` TensorFlow can read eagerly alone.
-        is_distributed = isinstance(iterator, tf.distribute.DistributedIterator)
         if is_distributed and not has_none(iterator.element_spec):
             batch = read_distributed(iterator)
         else:
@@ -156,6 +156,16 @@ def _reading_first(model, default):
         return execute(batch)
 
     return read_and_execute
+
+
+def _check_without_none(iterator):
+    """Raises for batches that TensorFlow cannot distribute."""
+    if has_none(iterator.element_spec):
+        raise ValueError(
+            "Batches must have no `None` for several replicas, or several "
+            "`steps_per_execution` under a strategy, such as (x, y) without weights. "
+            f"Received: {iterator.element_spec}"
+        )
 
 
 def _shared_batch(strategy, batch):
