@@ -129,6 +129,12 @@ def test_labels_may_lack(tmp_path):
     assert (numbered.words, numbered.labels) == ((("Ada", "ran"),), None)
     with pytest.raises(ValueError, match="`word_column` must be that of the words"):
         read_conll(path, NAMES, label_optional=True)
+    path.write_text("1 O\n2 B-PRE\n")
+    with pytest.raises(ValueError, match="line 2: the label must be.* mean 'B-PER'"):
+        read_conll(path, NAMES, label_optional=True)
+    path.write_text("1\n2\n\n7\n8\n")
+    words = read_conll(path, NAMES, label_optional=True).words
+    assert words == (("1", "2"), ("7", "8"))
     path.write_text("1 O\n2 B-PER\n")
     assert lists(read_conll(path, NAMES, label_optional=True)) == [[0, 1]]
     path.write_text("Ada O\nran\n")

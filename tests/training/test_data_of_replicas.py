@@ -192,26 +192,42 @@ def test_batches_with_none_of_several_replicas_are_refused():
 
 
 @pytest.mark.parametrize("reads_values", [False, True])
-def test_hooks_run_eagerly_make_what_metrics_are_chosen_by(reads_values):
-    class Indices(tfeff.tasks.Classifier):
+def test_hooks_of_eager_models(reads_values):
+    class Hooked(tfeff.tasks.Classifier):
         def prepare_batch(self, data):
             x, y = data
-            if reads_values:
-                assert np.all(keras.ops.convert_to_numpy(y) >= 0)
-            return x, keras.ops.argmax(y, -1)
+            if not reads_values:
+                return x, keras.ops.argmax(y, -1)
+            assert keras.ops.convert_to_numpy(x["token_ids"]).min() > 0
+            return x, y
 
     found = []
     for strategy in (None, tf.distribute.OneDeviceStrategy("CPU:0"), two_replicas()):
         model = compiled(
-            lambda encoder: Indices(encoder, num_classes=3, dropout=0.0),
+            lambda encoder: Hooked(encoder, num_classes=3, dropout=0.0),
             strategy,
             metrics=["accuracy"],
             run_eagerly=True,
         )
-        data = ((x, np.eye(3)[y]) for x, y in batches())
+        data = ((x, y if reads_values else np.eye(3)[y]) for x, y in batches())
         history = model.fit(data, verbose=0).history
         found.append([*history["loss"], *history["accuracy"]])
     np.testing.assert_allclose(found, [found[0]] * 3, rtol=1e-4)
+
+
+@pytest.mark.parametrize("run_eagerly", [False, True])
+def test_errors_of_hooks_are_their_own(run_eagerly):
+    class Wrong(tfeff.tasks.Classifier):
+        def prepare_batch(self, data):
+            raise KeyError("no such part")
+
+    model = compiled(
+        lambda encoder: Wrong(encoder, num_classes=3),
+        two_replicas(),
+        run_eagerly=run_eagerly,
+    )
+    with pytest.raises(KeyError, match="no such part"):
+        model.fit(*next(batches()), verbose=0)
 
 
 def test_what_a_strategy_cannot_read_is_told():
@@ -226,3 +242,17 @@ def test_what_a_strategy_cannot_read_is_told():
     model.compile("sgd", "mse", metrics=["mae"], jit_compile=False)
     with pytest.raises(ValueError, match="known number of axes .*tf.ensure_shape"):
         model.fit(unknown, verbose=0)
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_data_without_a_batch_are_told(replicas):
+    strategy = two_replicas() if replicas == 2 else None
+    model = compiled(classifier, strategy, metrics=["accuracy"])
+    x, y = next(batches())
+    empty = tf.data.Dataset.from_tensors((x, y)).filter(lambda *_: False)
+    for run in (model.fit, model.evaluate):
+        with pytest.raises(ValueError, match="The data must have a batch"):
+            run(empty, verbose=0)
+    model.fit(x, y, verbose=0)
+    with pytest.raises(ValueError, match="The data must have a batch"):
+        model.fit(x, y, validation_data=empty, verbose=0)

@@ -10,6 +10,7 @@ import tensorflow as tf
 import tfeff
 from tests.subjects.signals import Signal
 from tfeff.training import interrupted_fit
+from tfeff.training.epochs import ResumeEpoch, metrics_state
 from tfeff.training.held_signals import HeldSignals
 from tfeff.utils.files import remove_folder
 
@@ -131,3 +132,36 @@ def test_damage_and_other_models_are_refused(tmp_path):
         with pytest.raises(ValueError, match=f"is damaged.*{name}"):
             train(tmp_path)
         path.write_bytes(content)
+
+
+@pytest.mark.parametrize("run_eagerly", [False, True])
+def test_functions_of_a_hook_draw_on(run_eagerly):
+    """Shapes are asked for before they are traced for the steps."""
+
+    class Noisy(tfeff.training.DistributedModel):
+        def prepare_batch(self, data):
+            x, y = data
+            return x + self.noise(tf.shape(x)), tf.reduce_sum(y, -1, keepdims=True)
+
+    def made():
+        keras.utils.set_random_seed(0)
+        inputs = keras.Input((3,))
+        model = Noisy(inputs, keras.layers.Dense(1)(inputs))
+        model.seed = keras.random.SeedGenerator(3)
+        model.noise = tf.function(lambda s: keras.random.normal(s, seed=model.seed))
+        model.compile("sgd", "mse", run_eagerly=run_eagerly, jit_compile=False)
+        return model
+
+    data = tf.data.Dataset.from_tensor_slices((X, X)).batch(6, drop_remainder=True)
+    whole, begun, resumed = made(), made(), made()
+    whole.fit(data, verbose=0)
+    begun.fit(data.take(2), verbose=0)
+    for variable, value in zip(resumed.variables, begun.variables, strict=True):
+        variable.assign(value)
+    resume = ResumeEpoch(2, metrics_state(begun), data.element_spec)
+    history = resumed.fit(
+        data.skip(2).repeat(), steps_per_epoch=4, verbose=0, callbacks=[resume]
+    )
+    assert history.history["loss"] == whole.history.history["loss"]
+    for one, other in zip(resumed.variables, whole.variables, strict=True):
+        np.testing.assert_array_equal(one, other)

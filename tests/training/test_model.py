@@ -369,6 +369,24 @@ def test_a_second_compilation_has_its_own_metrics(tmp_path):
     assert len(again.metrics_variables) == len(model.metrics_variables)
 
 
+def test_a_model_may_have_its_own_optimizers():
+    class Own(WithCall):
+        def train_step(self, data):
+            x, *_ = data
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_sum(self(x) ** 2)
+            weights = self.trainable_variables
+            self.own.apply(tape.gradient(loss, weights), weights)
+            return {"loss": loss}
+
+    model = Own()
+    model.build((None, 1))
+    model.own = keras.optimizers.SGD(0.01)
+    model.compile(optimizer=None, loss="mse", jit_compile=False)
+    before = model.train_on_batch(X, Y)
+    assert model.fit(X, Y, verbose=0).history["loss"][0] < before
+
+
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_a_model_without_an_optimizer_is_loaded_and_evaluated(tmp_path, replicas):
     x, y = np.linspace(0, 3, 8).reshape(4, 2), np.ones((4, 1))

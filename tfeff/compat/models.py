@@ -1,5 +1,6 @@
 """Uses of private names of Keras' models and their training."""
 
+import contextlib
 from collections import Counter
 from types import ModuleType
 from typing import Any
@@ -138,19 +139,15 @@ class BuiltByShapes:
             _, _, data = next(iter(iterator))
             data_batch = data[0] if isinstance(data, (list, tuple)) else next(data)
         batch = keras.tree.map_structure(_symbolic, data_batch)
-        return super()._symbolic_build(data_batch=self._prepared(batch))
-
-    def _prepared(self, batch):
-        """What `prepare_batch` makes of a batch of symbolic tensors."""
         try:
-            return backend.compute_output_spec(self.prepare_batch, batch)
+            prepared = backend.compute_output_spec(self.prepare_batch, batch)
         except Exception:
-            if not self.run_eagerly:
-                raise
-        # The method may read values. Here it reads zeros, and draws no numbers.
-        zeros = keras.tree.map_structure(_zeros, batch)
-        with keras.StatelessScope():
-            return self.prepare_batch(zeros)
+            # It may read values, or tensors that are not dense. If the batch as it is
+            # builds nothing either, the first error is the one to show.
+            with contextlib.suppress(Exception):
+                return super()._symbolic_build(data_batch=batch)
+            raise
+        return super()._symbolic_build(data_batch=prepared)
 
     def _is_whole(self):
         """Whether nothing is left to be built."""
@@ -161,23 +158,17 @@ class BuiltByShapes:
 
 def _symbolic(value):
     """The shape and dtype of a part of a batch, or of what a data set tells of it."""
-    if _is_none(value):
+    if is_none(value):
         return None
     value = np.asarray(value) if np.isscalar(value) else _of_a_replica(value)
     if getattr(value.shape, "rank", 0) is None:
         raise ValueError(
-            "Batches must have a known number of axes under a strategy, as by "
-            f"`tf.ensure_shape` in the data set. Received: {value}"
+            "Batches must have a known number of axes under a strategy, and where a "
+            "training goes on within an epoch, as by `tf.ensure_shape` in the data "
+            f"set. Received: {value}"
         )
     dtype = keras.backend.standardize_dtype(value.dtype)
     return keras.KerasTensor(value.shape, dtype)
-
-
-def _zeros(part):
-    """Zeros of a symbolic tensor's shape, one along axes of unknown size."""
-    if part is None:
-        return None
-    return keras.ops.zeros([size or 1 for size in part.shape], part.dtype)
 
 
 def has_none(batch: Any) -> bool:
@@ -185,10 +176,11 @@ def has_none(batch: Any) -> bool:
 
     A data set tells of it by types of its own, which are not public.
     """
-    return any(map(_is_none, keras.tree.flatten(batch)))
+    return any(map(is_none, keras.tree.flatten(batch)))
 
 
-def _is_none(value):
+def is_none(value: Any) -> bool:
+    """Whether one part of a batch, or of what a data set tells, is `None`."""
     return not (np.isscalar(value) or hasattr(_of_a_replica(value), "shape"))
 
 

@@ -121,6 +121,8 @@ def read_conll(
     labelled = not label_optional or any(
         len(cells) > without_labels for _, cells in rows
     )
+    lasts = {cells[-1] for _, cells in rows if cells}
+    unlabelled = label_optional and lasts.isdisjoint(label_names)
     sentences: list[list[tuple[str, int]]] = [[]]
     first = None
     for number, cells in rows:
@@ -133,7 +135,7 @@ def read_conll(
         if len(cells) != first[1]:
             expected = f"must have {first[1]} columns, as line {first[0]}"
             raise malformed(path, number, expected, str(cells))
-        has_words = len(cells) > 2 or label_optional and cells[-1] not in label_names
+        has_words = len(cells) > 2 or unlabelled and len(cells) == 2
         if is_numbered and has_words and word_column in (0, -len(cells)):
             raise ValueError(
                 f"`word_column` must be that of the words, such as 1, for {path}, "

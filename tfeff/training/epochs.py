@@ -116,7 +116,13 @@ class ResumeEpoch(keras.callbacks.Callback):
         if not self._num_steps:
             return
         # On one device Keras makes the metrics' variables with the first step only.
-        build_metrics(self.model, self._batch)
+        # Functions that `prepare_batch` calls are not traced by it for later steps.
+        as_before = tf.config.functions_run_eagerly()
+        tf.config.run_functions_eagerly(True)
+        try:
+            build_metrics(self.model, self._batch)
+        finally:
+            tf.config.run_functions_eagerly(as_before)
         _restore_metrics(self.model, self._state)
         train = self._train = self.model.train_function
         logs = self.model.get_metrics_result()

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from tfeff.compat.models import has_none
+from tfeff.compat.models import is_none
 from tfeff.training.losses import (
     GlobalMean,
     GlobalMeanBinaryCrossentropy,
@@ -68,7 +68,8 @@ def check_class_weight(
     spec = getattr(x, "element_spec", None)
     is_weighted = sample_weight is not None
     if isinstance(spec, tuple) and len(spec) > 1:
-        y, is_weighted = spec[1], len(spec) > 2 and not has_none(spec[2])
+        y, weights = spec[1], keras.tree.flatten(spec[2:])
+        is_weighted = not all(map(is_none, weights))
     shape: Any = getattr(y, "shape", ())
     # A global mean takes one number a target.
     several = isinstance(model.loss, GlobalMean) and len(shape) > 1 and shape[1] != 1

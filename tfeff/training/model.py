@@ -90,10 +90,10 @@ class DistributedModel(
     - **Weights on PyTorch.** `parameters` and `state_dict` have all of them, and their
       gradients are cleared before each step, also where weights have the same path.
     - **Errors** for what Keras takes without a word: a keyword that a functional model
-      does not know, a data set without an end and without a number of steps, a
-      `class_weight` for labels of tokens, and quantized layers or adapters that could
-      not be saved or loaded. A `class_weight` beside weights of examples is refused
-      with the way that works.
+      does not know, a data set without an end and without a number of steps, data
+      without a batch, a `class_weight` for labels of tokens, and quantized layers or
+      adapters that could not be saved or loaded. A `class_weight` beside weights of
+      examples is refused with the way that works.
     - **Warnings** before `fit` trains nothing, since the schedule is over, or, in
       objectives and tasks, a head alone, since the encoder is frozen. Keras' own
       warning about data sets that are shuffled already does not come.
@@ -149,12 +149,13 @@ class DistributedModel(
         Raises:
             TypeError: if `x` are features, examples, a cache or texts, of which no
                 batches were made, or `class_weight` is no mapping to numbers.
-            ValueError: if the model was compiled without an optimizer; if a data set
-                has no end, and `steps_per_epoch`, or `validation_steps`, is not given;
-                if keys of `class_weight` are no classes, or there is one for ratings,
-                for labels of tokens or beside weights of examples; if other weights
-                train than when the model was trained before, without another `compile`;
-                on several replicas, if batches have a `None`, if the optimizer has an
+            ValueError: if the model was compiled without an optimizer; if there is no
+                batch; if a data set has no end, and `steps_per_epoch`, or
+                `validation_steps`, is not given; if keys of `class_weight` are no
+                classes, or there is one for ratings, for labels of tokens or beside
+                weights of examples; if other weights train than when the model was
+                trained before, without another `compile`; on several replicas, if
+                batches have a `None`, if the optimizer has an
                 `ema_overwrite_frequency`, or is not of tfeff where weights are
                 quantized to float8.
         """
@@ -185,7 +186,8 @@ class DistributedModel(
 
         Raises:
             TypeError: as `fit`.
-            ValueError: if a data set has no end, and `steps` is not given.
+            ValueError: if there is no batch, or a data set has no end, and `steps` is
+                not given.
         """
         given = _arguments("evaluate", x, *args, **kwargs)
         check_batches(self, x, given.get("y"))
@@ -380,12 +382,21 @@ class DistributedModel(
     def prepare_batch(self, data: Any) -> Any:
         """The batch that a step of training or evaluation works on; by default `data`.
 
+        Under a strategy, on JAX and on PyTorch it is called once more, before the first
+        step, to tell the shapes that the model and its metrics are built by. Where it
+        cannot be traced, since it reads values, those are the shapes of the data.
+
         Args:
             data: a batch: `(x, y, sample_weight)`, the last two optional.
         """
         return data
 
     def train_step(self, *arguments: Any) -> Any:
+        if self.optimizer is None:
+            raise ValueError(
+                "`optimizer` of `compile` must not be None for training. "
+                "Received: optimizer=None"
+            )
         *state, data = arguments  # On JAX the state comes before the data.
         data = self.prepare_batch(data)
         if self.accumulation_steps == 1:
@@ -415,12 +426,7 @@ class DistributedModel(
 
     def make_train_function(self, force: bool = False) -> Callable:
         if self.train_function is None or force:
-            if self.optimizer is None:
-                raise ValueError(
-                    "`optimizer` of `compile` must not be None for training. "
-                    "Received: optimizer=None"
-                )
-            if num_replicas(self) > 1:
+            if num_replicas(self) > 1 and self.optimizer is not None:
                 check_on_replicas(unscaled(self.optimizer), self.weights)
             super().make_train_function(force)
             self.train_function = looped(self, self.train_step, self.train_function)
