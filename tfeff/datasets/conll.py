@@ -121,8 +121,9 @@ def read_conll(
     labelled = not label_optional or any(
         len(cells) > without_labels for _, cells in rows
     )
-    lasts = {cells[-1] for _, cells in rows if cells}
-    unlabelled = label_optional and lasts.isdisjoint(label_names)
+    unlabelled = label_optional and set(label_names).isdisjoint(
+        cells[-1] for _, cells in rows if cells
+    )
     sentences: list[list[tuple[str, int]]] = [[]]
     first = None
     for number, cells in rows:

@@ -128,11 +128,12 @@ def find_callback(text: str) -> functools.partial:
         ) from error
     cls = getattr(found, attribute, None)
     if cls is None:
+        known = [name for name, value in vars(found).items() if _is_callback(value)]
         raise ValueError(
             f"`callbacks` must name a class of {module}. Received: {text!r}."
-            f"{near_miss(attribute, _classes(found))}"
+            f"{near_miss(attribute, known)}"
         )
-    if not (isinstance(cls, type) and issubclass(cls, keras.callbacks.Callback)):
+    if not _is_callback(cls):
         raise TypeError(
             "`callbacks` must name classes of Keras callbacks "
             f"(keras.callbacks.Callback). Received: {text!r}, which is {cls!r}"
@@ -185,14 +186,8 @@ def _check_callback(one, is_made=False):
     check_class_leaves_weights(cls, vars(one) if is_callback else {}, one)
 
 
-def _classes(module):
-    """The names of a module's classes of callbacks."""
-    base = keras.callbacks.Callback
-    return [
-        name
-        for name, cls in vars(module).items()
-        if isinstance(cls, type) and issubclass(cls, base)
-    ]
+def _is_callback(value):
+    return isinstance(value, type) and issubclass(value, keras.callbacks.Callback)
 
 
 def _check_sets_no_rate(cls, given):

@@ -98,17 +98,13 @@ def looped(model: keras.Model, step, default):
             run(batch)
         return steps
 
-    has_begun = False
-
     def execute_and_report(iterator):
-        nonlocal has_begun
         if not hasattr(iterator, "get_next_as_optional"):
             iterator = _shared_batch(strategy, next(iterator))
         if not model.run_eagerly:
             _check_without_none(iterator)
         if not (execute_eagerly if model.run_eagerly else execute)(iterator):
-            raise _end(has_begun)
-        has_begun = True
+            raise StopIteration
         result = model.get_metrics_result()
         if lost := sorted(logged - result.keys()):
             warnings.warn(
@@ -119,7 +115,7 @@ def looped(model: keras.Model, step, default):
             logged.clear()
         return result
 
-    return execute_and_report
+    return _told_of_no_batch(execute_and_report)
 
 
 def _reading_first(model, default):
@@ -142,10 +138,7 @@ def _reading_first(model, default):
     def read_distributed(iterator):
         return iterator.get_next_as_optional()
 
-    has_begun = False
-
     def read_and_execute(iterator):
-        nonlocal has_begun
         if model.run_eagerly or not hasattr(iterator, "get_next_as_optional"):
             return default(iterator)
         is_distributed = isinstance(iterator, tf.distribute.DistributedIterator)
@@ -159,20 +152,34 @@ def _reading_first(model, default):
             batch = read_distributed(iterator)
         else:
             batch = iterator.get_next_as_optional()
-        if batch.has_value():
-            has_begun = True
-            return execute(batch)
-        raise _end(has_begun)
+        if not batch.has_value():
+            raise StopIteration
+        return execute(batch)
 
-    return read_and_execute
+    return _told_of_no_batch(read_and_execute)
 
 
-def _end(has_begun):
-    """What ends the loop over data; an error where they have had no batch."""
-    if has_begun:
-        return StopIteration
-    # Keras would report a loss of 0, or fail on metrics that are not built.
-    return ValueError("The data must have a batch. Received: data without any")
+def _told_of_no_batch(execute):
+    """A function of an iterator for which data that end before a batch are an error.
+
+    Keras would report a loss of 0, or fail on metrics that are not built.
+    """
+    has_begun = False
+
+    def execute_or_tell(iterator):
+        nonlocal has_begun
+        try:
+            result = execute(iterator)
+        except StopIteration:
+            if has_begun:
+                raise
+            raise ValueError(
+                "The data must have a batch. Received: data without any"
+            ) from None
+        has_begun = True
+        return result
+
+    return execute_or_tell
 
 
 def _check_without_none(iterator):
