@@ -25,7 +25,14 @@ from tfeff.objectives import (
     generator_for,
 )
 from tfeff.objectives.distillation.layer_map import make_layer_map
-from tfeff.tasks import Classifier, Regressor, SentenceEmbedding, TokenClassifier
+from tfeff.tasks import (
+    Classifier,
+    MultipleChoice,
+    Regressor,
+    SentenceEmbedding,
+    SpanQA,
+    TokenClassifier,
+)
 
 TERMS = ("embedding_loss", "hidden_loss", "attention_loss", "prediction_loss")
 
@@ -286,7 +293,21 @@ def test_what_does_not_fit_is_named():
         ),
         (ValueError, '"probabilities" here: OneHead', student, one_head, {}),
         (ValueError, "`prediction`", student, teacher, {"prediction": True}),
-        (ValueError, "classes", classifier, Classifier(teacher, 3), {}),
+        (
+            ValueError,
+            "^`student` and `teacher` must have .* classes",
+            classifier,
+            Classifier(teacher, 3),
+            {},
+        ),
+        (TypeError, "^`teacher`.* inputs", classifier, MultipleChoice(teacher), {}),
+        (
+            ValueError,
+            r"`label_names`.*Received: \('a', 'b'\).*\('b', 'a'\)",
+            Classifier(student, 2, label_names=["a", "b"]),
+            Classifier(teacher, 2, label_names=["b", "a"]),
+            {},
+        ),
         (ValueError, "`attention`.*maps", student, teacher, {"attention": "maps"}),
         (ValueError, "`temperature`", student, teacher, {"temperature": 0.0}),
         (ValueError, "`soften`", student, teacher, {"soften": "teacher"}),
@@ -489,6 +510,66 @@ def test_weights_of_examples_may_be_a_column(is_task):
     expected = logs_of(model, alone, labels[kept], weights[kept])
     # The models almost agree: their divergence is what float32 leaves of entropies.
     assert found[0] == pytest.approx(expected, rel=1e-5, abs=1e-7)
+
+
+def test_weights_of_examples_leave_padding_out():
+    networks = [TokenClassifier(e, 3, dropout=0.0) for e in make_pair()]
+    inputs, visible = make_inputs(4)
+    assert not visible.all()
+    labels = np.random.default_rng(0).integers(0, 3, visible.shape)
+    model = Distillation(*networks, label=True)
+    model.compile(run_eagerly=True)
+    ones = np.ones(len(labels), "float32")
+    found = [
+        logs_of(model, inputs, labels, *weights)
+        for weights in ((), (ones,), (ones[:, None],), (visible.astype("float32"),))
+    ]
+    assert found[0] == found[1] == found[2] == found[3]
+
+
+def test_a_model_that_was_compiled_twice_loads(tmp_path):
+    model = Distillation(*make_pair())
+    inputs, _ = make_inputs(4)
+    model.compile()
+    model.compile(tfeff.training.AdamW(1e-4))
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert logs_of(loaded, inputs) == logs_of(model, inputs)
+
+
+@pytest.mark.parametrize(
+    ("task", "labels", "error"),
+    [
+        (lambda e: Regressor(e), [0.2, 1.4], "`class_weight` .* ratings"),
+        (lambda e: TokenClassifier(e, 3), [[0] * 7, [1] * 7], "labels of tokens"),
+        (lambda e: Classifier(e, 2), [0, 1], "integers from 0 to 1"),
+        (SpanQA, {"start": [0, 0], "end": [0, 0]}, "targets by name"),
+    ],
+)
+def test_weights_of_what_is_no_class(task, labels, error):
+    model = Distillation(*map(task, make_pair()))
+    model.compile()
+    inputs, _ = make_inputs(2)
+    is_dict = isinstance(labels, dict)
+    labels = (
+        {n: np.array(x) for n, x in labels.items()} if is_dict else np.array(labels)
+    )
+    for run in (model.fit, model.train_on_batch):
+        with pytest.raises(ValueError, match=error):
+            run(inputs, labels, class_weight={0: 1.0, 7: 9.0})
+
+
+def test_names_of_targets_and_weights_are_checked():
+    model = Distillation(*map(SpanQA, make_pair()), label=True)
+    model.compile()
+    inputs, _ = make_inputs(2)
+    zeros, ones = np.zeros(2, "int32"), np.ones(2, "float32")
+    both = {"start": zeros, "end": zeros}
+    with pytest.raises(ValueError, match="`y` must have targets of start, end"):
+        model.test_on_batch(inputs, {"start": zeros})
+    with pytest.raises(ValueError, match="`sample_weight` must .* of start, end"):
+        model.test_on_batch(inputs, both, {"start": ones})
+    assert model.test_on_batch(inputs, both, return_dict=True)["loss"] > 0
 
 
 @pytest.mark.slow

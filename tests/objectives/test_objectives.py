@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import tfeff
 from tests.checks import check_two_replicas, randomize
 from tests.subjects.objectives import KINDS, arrays, batches, make_model
 from tfeff import objectives
@@ -174,3 +175,15 @@ def test_weights_of_classes_are_refused_for_tokens(kind):
     for run in (model.fit, model.train_on_batch):
         with pytest.raises(ValueError, match="`class_weight` .*Received: .*{5: 2.0}"):
             run(x, y, class_weight={5: 2.0})
+
+
+@pytest.mark.quick("masked_lm")
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_model_that_was_compiled_twice_loads(kind, tmp_path):
+    model = make_model(kind)
+    model.compile(tfeff.training.AdamW(1e-4))
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert loaded.optimizer.get_config() == model.optimizer.get_config()
+    batch = arrays(next(iter(batches(kind, 1))))
+    assert loaded.test_on_batch(*batch) == model.test_on_batch(*batch)

@@ -337,3 +337,19 @@ def test_two_replicas_equal_one_device(preset):
         for model in (single, double)
     ]
     assert logs[1] == pytest.approx(logs[0], rel=1e-4)
+
+
+@pytest.mark.parametrize("accumulation_steps", [1, 2])
+def test_names_of_targets_and_weights_are_checked(accumulation_steps):
+    """And a model that an error has stopped trains on."""
+    model = make_model(accumulation_steps=accumulation_steps)
+    inputs, labels, weights = next(iter(make_features().dataset(4)))
+    start = {"start": weights["start"]}
+    with pytest.raises(ValueError, match="`sample_weight` must .* start, end. .*start"):
+        model.train_on_batch(inputs, labels, start)
+    with pytest.raises(ValueError, match="`y` must have targets of start, end"):
+        model.train_on_batch(inputs, {"start": labels["start"]})
+    for run in (model.fit, model.train_on_batch):
+        with pytest.raises(ValueError, match="`class_weight` .* by name"):
+            run(inputs, labels, class_weight={0: 1.0})
+    assert np.isfinite(model.train_on_batch(inputs, labels, weights)[0])

@@ -2,12 +2,13 @@
 
 import contextlib
 import contextvars
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import keras
 from keras.src.backend import (
     AutocastScope,
+    compute_output_spec,
     get_autocast_scope,
     get_keras_mask,
     get_stateless_scope,
@@ -29,6 +30,14 @@ def direct_sublayers(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
     Keras has no public name of them but for models.
     """
     return layer._flatten_layers(include_self=False, recursive=False)
+
+
+def output_spec(call: Callable, *args: Any) -> Any:
+    """What `call` returns for symbolic tensors.
+
+    A layer's own `compute_output_spec` puts errors of its call into a longer text.
+    """
+    return compute_output_spec(call, *args)
 
 
 _SYMBOLIC_CALL = contextvars.ContextVar("symbolic_call", default=False)
@@ -178,6 +187,22 @@ class DrawnSeed(keras.random.SeedGenerator):
 def is_seed_state(variable: keras.Variable) -> bool:
     """Whether a variable is the state of a generator of random numbers."""
     return variable.path.endswith("seed_generator_state")
+
+
+def name_seed_by_layer(layer: Any) -> None:
+    """Gives the state of a layer's generator a path by the name of the layer.
+
+    Keras' has a number, of how many generators were made before, by which PyTorch's
+    `state_dict` of one model would not load into another.
+
+    Args:
+        layer: a new layer with a `seed_generator`.
+    """
+    generator = layer.seed_generator
+    state = generator.state
+    state._path = state.path.replace(f"{generator.name}/", f"{layer.name}/")
+    if keras.backend.backend() == "torch" and layer.built:
+        layer._track_variables()  # By its new name.
 
 
 def frozen_kernel(layer: keras.layers.Layer) -> keras.Variable:

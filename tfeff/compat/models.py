@@ -7,9 +7,8 @@ from typing import Any
 
 import keras
 import numpy as np
-from keras.src import backend
 
-from tfeff.compat.layers import sublayers
+from tfeff.compat.layers import output_spec, sublayers
 
 
 class TellsAllWeights:
@@ -140,7 +139,7 @@ class BuiltByShapes:
             data_batch = data[0] if isinstance(data, (list, tuple)) else next(data)
         batch = keras.tree.map_structure(_symbolic, data_batch)
         try:
-            prepared = backend.compute_output_spec(self.prepare_batch, batch)
+            prepared = output_spec(self.prepare_batch, batch)
         except Exception:
             # It may read values, or tensors that are not dense. If the batch as it is
             # builds nothing either, the first error is the one to show.

@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from tfeff import ops as functional
-from tfeff.compat.layers import DrawnSeed, is_seed_state, sublayers
+from tfeff.compat.layers import DrawnSeed, is_seed_state, name_seed_by_layer, sublayers
 from tfeff.layers.checks import check_layer_seed
 from tfeff.utils.checks import check_rate
 from tfeff.utils.types import Shape, Tensor
@@ -67,6 +67,8 @@ class Dropout(keras.layers.Dropout):
         super().__init__(
             check_rate("rate", rate), seed=check_layer_seed(seed), **kwargs
         )
+        if self.rate:
+            name_seed_by_layer(self)
 
     def row_bits(self, rows: Shape, training: bool | None) -> Tensor | None:
         """The random bits of rows (`tfeff.ops.row_bits`); `None` without dropout.

@@ -283,13 +283,7 @@ class Objective(StaysFrozen, DistributedModel):
         sample_weight: Any = None,
         training: bool | None = True,
     ) -> Tensor:
-        check_targets(y)
-        names = self.output_weights
-        if names is not None and isinstance(y, dict) and set(y) != set(names):
-            raise ValueError(
-                f"`y` must have targets of {', '.join(names)}. Received: "
-                f"{', '.join(y)}. The batches must be made for the model's objective"
-            )
+        check_targets(y, self.output_weights)
         if not are_means(self.loss):
             y, y_pred, sample_weight = self._as_columns(y, y_pred, sample_weight)
         return super().compute_loss(x, y, y_pred, sample_weight, training)

@@ -1,6 +1,7 @@
 import keras
 from keras import ops
 
+from tfeff.compat.layers import name_seed_by_layer
 from tfeff.layers.checks import check_layer_seed
 from tfeff.utils.checks import check_positive
 
@@ -51,6 +52,7 @@ class TokenReplacement(keras.layers.Layer):
         self.temperature = check_positive("temperature", temperature)
         self.seed = check_layer_seed(seed)
         self.seed_generator = keras.random.SeedGenerator(self.seed)
+        name_seed_by_layer(self)
 
     def call(self, token_ids, positions, logits, training=None):
         logits = ops.cast(ops.stop_gradient(logits), "float32") / self.temperature

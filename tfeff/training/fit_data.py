@@ -64,15 +64,22 @@ def check_class_weight(
     """
     if class_weight is None:
         return
-    ranks = [len(output.shape) for output in getattr(model, "outputs", None) or ()]
+    outputs, loss = model.labelled()
+    ranks = [len(output.shape) for output in outputs]
     spec = getattr(x, "element_spec", None)
     is_weighted = sample_weight is not None
     if isinstance(spec, tuple) and len(spec) > 1:
         y, weights = spec[1], keras.tree.flatten(spec[2:])
         is_weighted = not all(map(is_none, weights))
+    if isinstance(y, Mapping) or len(outputs) > 1:
+        raise ValueError(
+            "`class_weight` must be None for targets by name or of several outputs. "
+            "Give each its weight in `sample_weight`. "
+            f"Received: class_weight={class_weight!r}"
+        )
     shape: Any = getattr(y, "shape", ())
     # A global mean takes one number a target.
-    several = isinstance(model.loss, GlobalMean) and len(shape) > 1 and shape[1] != 1
+    several = isinstance(loss, GlobalMean) and len(shape) > 1 and shape[1] != 1
     if several or max(ranks, default=0) > 2:
         raise ValueError(
             "`class_weight` must be None for labels of tokens, of which Keras "
@@ -81,7 +88,7 @@ def check_class_weight(
             f"Received: class_weight={class_weight!r}"
         )
     known = (GlobalMeanCrossentropy, GlobalMeanBinaryCrossentropy)
-    is_ours = isinstance(model.loss, GlobalMean) and not isinstance(model.loss, known)
+    is_ours = isinstance(loss, GlobalMean) and not isinstance(loss, known)
     if is_ours and ranks and max(ranks) < 2:
         raise ValueError(
             "`class_weight` must be None for a model without classes, such as one of "
@@ -94,21 +101,19 @@ def check_class_weight(
             "`dataset.map(lambda x, y, w: (x, y, w * tf.gather(weights, y)))`. "
             f"Received: class_weight={class_weight!r}"
         )
-    _check_weights_of_classes(model, class_weight, spec is not None)
+    num_classes = None
+    if isinstance(loss, GlobalMeanCrossentropy) and outputs:
+        num_classes = outputs[0].shape[-1]
+    _check_weights_of_classes(num_classes, class_weight, spec is not None)
 
 
-def _check_weights_of_classes(model, class_weight, is_dataset):
+def _check_weights_of_classes(num_classes, class_weight, is_dataset):
     """Raises for keys that are no classes, which Keras leaves unread, and for lists.
 
     Of arrays, a class without a weight has 1. Of data sets, Keras wants all of them.
     """
     what = "weights by the ids of classes"
     check_mapping("class_weight", class_weight, what)
-    if any(isinstance(weight, Mapping) for weight in class_weight.values()):
-        return  # Keras tells that models of several outputs have none.
-    num_classes = None
-    if isinstance(model.loss, GlobalMeanCrossentropy) and getattr(model, "outputs", ()):
-        num_classes = model.outputs[0].shape[-1]
     for label, weight in class_weight.items():
         is_id = isinstance(label, numbers.Real) and float(label).is_integer()
         if not is_id or num_classes is not None and not 0 <= label < num_classes:

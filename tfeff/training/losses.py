@@ -1,6 +1,6 @@
 import contextlib
 import contextvars
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import keras
 from keras import ops
@@ -198,10 +198,24 @@ class GlobalMeanBinaryCrossentropy(GlobalMean):
         return ops.where(binary, losses, float("nan"))
 
 
-def check_targets(y):
-    """Raises unless there are targets."""
+def check_targets(y, names=None):
+    """Raises unless there are targets, by these names if there are any."""
     if y is None:
         raise ValueError("`y` must be the targets of the batches. Received: y=None")
+    if names is not None and isinstance(y, Mapping) and set(y) != set(names):
+        raise ValueError(
+            f"`y` must have targets of {', '.join(names)}. Received: "
+            f"{', '.join(y)}. The batches must be made for the model's objective"
+        )
+
+
+def check_weights(sample_weight, names):
+    """Raises for weights by name that are not those of all targets."""
+    if isinstance(sample_weight, Mapping) and set(sample_weight) != set(names):
+        raise ValueError(
+            f"`sample_weight` must have weights of {', '.join(names)}. "
+            f"Received: {', '.join(map(str, sample_weight)) or 'none'}"
+        )
 
 
 def target_weights(sample_weight, targets):

@@ -2,7 +2,7 @@ import contextlib
 import contextvars
 import inspect
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -25,7 +25,12 @@ from tfeff.training.fit_data import (
     num_updates,
 )
 from tfeff.training.loss_scale import LossScaleOptimizer, unscaled
-from tfeff.training.losses import GlobalMean, MeanOfShares, target_weights
+from tfeff.training.losses import (
+    GlobalMean,
+    MeanOfShares,
+    check_weights,
+    target_weights,
+)
 from tfeff.training.optimizers import check_on_replicas
 from tfeff.training.replicas import looped, num_replicas
 from tfeff.training.schedules import schedule_warnings
@@ -152,10 +157,10 @@ class DistributedModel(
             ValueError: if the model was compiled without an optimizer; if there is no
                 batch; if a data set has no end, and `steps_per_epoch`, or
                 `validation_steps`, is not given; if keys of `class_weight` are no
-                classes, or there is one for ratings, for labels of tokens or beside
-                weights of examples; if other weights train than when the model was
-                trained before, without another `compile`; on several replicas, if
-                batches have a `None`, if the optimizer has an
+                classes, or there is one for ratings, for labels of tokens or of several
+                outputs, or beside weights of examples; if other weights train than when
+                the model was trained before, without another `compile`; on several
+                replicas, if batches have a `None`, if the optimizer has an
                 `ema_overwrite_frequency`, or is not of tfeff where weights are
                 quantized to float8.
         """
@@ -210,7 +215,8 @@ class DistributedModel(
     def predict_on_batch(self, x: Any) -> Any:
         """As `keras.Model.predict_on_batch`; several replicas share the rows."""
         if num_replicas(self) == 1:
-            return super().predict_on_batch(x)
+            with self._anew_after_errors():
+                return super().predict_on_batch(x)
         return self.predict(x, batch_size=len(keras.tree.flatten(x)[0]), verbose=0)
 
     def train_on_batch(
@@ -228,7 +234,15 @@ class DistributedModel(
                 `fit`.
         """
         check_class_weight(self, class_weight, x, y, sample_weight)
-        return super().train_on_batch(x, y, sample_weight, class_weight, return_dict)
+        with self._anew_after_errors():
+            return super().train_on_batch(
+                x, y, sample_weight, class_weight, return_dict
+            )
+
+    def test_on_batch(self, *args: Any, **kwargs: Any) -> Any:
+        """As `keras.Model.test_on_batch`."""
+        with self._anew_after_errors():
+            return super().test_on_batch(*args, **kwargs)
 
     @contextlib.contextmanager
     def _anew_after_errors(self) -> Iterator[None]:
@@ -350,7 +364,13 @@ class DistributedModel(
 
         At the end of it, Keras reads the losses that layers have added. Before that, a
         loss of global means waits for the other replicas, whose calls replace them.
+
+        Raises:
+            ValueError: if weights by name are not those of all targets.
         """
+        given = _arguments("compute_loss", *args, **kwargs)
+        if isinstance(given.get("y"), Mapping):
+            check_weights(given.get("sample_weight"), given["y"])
         token = _ADDED.set((self, self.losses))
         try:
             return super().compute_loss(*args, **kwargs)
@@ -370,14 +390,22 @@ class DistributedModel(
             the shape of its targets. They must not depend on the model's outputs.
         """
         if isinstance(y, dict):
+            check_weights(sample_weight, y)
             if not isinstance(sample_weight, dict):
                 sample_weight = dict.fromkeys(y, sample_weight)
-            return {n: target_weights(sample_weight.get(n), t) for n, t in y.items()}
+            return {n: target_weights(sample_weight[n], t) for n, t in y.items()}
         if isinstance(y, (list, tuple)):
             if not isinstance(sample_weight, (list, tuple)):
                 sample_weight = [sample_weight] * len(y)
             return [target_weights(w, t) for w, t in zip(sample_weight, y, strict=True)]
         return target_weights(sample_weight, y)
+
+    def labelled(self) -> tuple[Sequence, Any]:
+        """The outputs that labels belong to, none if they are not known, and the loss.
+
+        `class_weight` is checked by them.
+        """
+        return getattr(self, "outputs", None) or (), self.loss
 
     def prepare_batch(self, data: Any) -> Any:
         """The batch that a step of training or evaluation works on; by default `data`.

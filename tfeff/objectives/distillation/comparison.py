@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from tfeff.compat.layers import output_spec
 from tfeff.encoders.encoder import encoder_of
 from tfeff.layers import record_layers
 from tfeff.layers.dense import bert_dense
@@ -121,7 +122,7 @@ class Comparison(keras.layers.Layer):
 
     def compute_output_spec(self, inputs, training=None):
         if keras.backend.backend() != "torch":
-            return super().compute_output_spec(inputs, training)
+            return output_spec(self.call, inputs, training)
         # There Keras would call the encoders with a number for an unknown length, which
         # may be too long.
         rows = inputs["padding_mask"].shape[:-1]

@@ -150,6 +150,31 @@ def paired_encoders(student, teacher) -> tuple[Encoder, Encoder]:
     return encoders[0], encoders[1]
 
 
+def check_inputs(student, teacher) -> None:
+    """Raises unless the student's inputs have all that the teacher reads."""
+    ranks = [
+        {name: len(x.shape) for name, x in model.input.items()}
+        for model in (student, teacher)
+    ]
+    if not ranks[1].items() <= ranks[0].items():
+        raise TypeError(
+            "`teacher` must have no other inputs than the student. Received, with the "
+            f"numbers of their axes: {ranks[1]} of the teacher, {ranks[0]} of the "
+            "student"
+        )
+
+
+def check_names_of_classes(student, teacher) -> None:
+    """Raises if both models name their classes, and do so differently."""
+    names = [getattr(model, "label_names", None) for model in (student, teacher)]
+    if None not in names and names[0] != names[1]:
+        raise ValueError(
+            "`student` and `teacher` must have the same `label_names`, in one order, "
+            f"where `prediction` is compared. Received: {names[0]!r:.80} of the "
+            f"student, {names[1]!r:.80} of the teacher"
+        )
+
+
 def check_tokenizers(tokenizers) -> None:
     """Raises unless student's and teacher's tokenizers give the same ids."""
     if not isinstance(tokenizers, Sequence) or len(tokenizers) != 2:

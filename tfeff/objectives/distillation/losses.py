@@ -90,25 +90,35 @@ def prediction_divergence(
         a dict of K outputs, in their order.
 
     Raises:
-        ValueError: if the shapes are those of none of these, or differ.
+        ValueError: as `check_comparable`.
     """
-    shapes = [output_shapes(x) for x in (student, teacher)]
-    ranks = {len(shape) for shape in shapes[0].values()}
-    is_one = None in shapes[0]
-    if shapes[0] != shapes[1] or not ranks <= ({1, 2, 3} if is_one else {2}):
+    shapes = check_comparable(student, teacher)
+    if None not in shapes:
+        pairs = ((student[name], teacher[name]) for name in student)
+        divergences = [_divergence(*pair, temperature, soften) for pair in pairs]
+        return ops.stack(divergences, axis=-1)
+    if len(shapes[None]) == 1:
+        return ops.square(ops.subtract(*_precise(student, teacher)) / scale)
+    return _divergence(student, teacher, temperature, soften)
+
+
+def check_comparable(student, teacher) -> dict:
+    """Returns the shapes of the student's outputs, as `output_shapes` does.
+
+    Raises:
+        ValueError: if the shapes are not of what `prediction_divergence` compares, or
+            differ.
+    """
+    shapes, others = (output_shapes(x) for x in (student, teacher))
+    ranks = {len(shape) for shape in shapes.values()}
+    if shapes != others or not ranks <= ({1, 2, 3} if None in shapes else {2}):
         raise ValueError(
-            "Student and teacher must have logits [B, C] of equally many classes, "
+            "`student` and `teacher` must have logits [B, C] of as many classes, "
             "[B, M, V] or [B, T, C] of the same tokens, logits [B, T] of the same "
             "outputs by name, or ratings [B], where `prediction` is compared. "
             f"Received: {student!r} and {teacher!r}"
         )
-    if not is_one:
-        pairs = ((student[name], teacher[name]) for name in student)
-        divergences = [_divergence(*pair, temperature, soften) for pair in pairs]
-        return ops.stack(divergences, axis=-1)
-    if ranks == {1}:
-        return ops.square(ops.subtract(*_precise(student, teacher)) / scale)
-    return _divergence(student, teacher, temperature, soften)
+    return shapes
 
 
 def output_shapes(outputs) -> dict:

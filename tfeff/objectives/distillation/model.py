@@ -10,7 +10,9 @@ from tfeff.encoders.layer_states import layer_states, make_with_states
 from tfeff.layers.record_layers import PROBABILITIES, SCORES
 from tfeff.objectives.distillation.comparison import Comparison
 from tfeff.objectives.distillation.layer_map import (
+    check_inputs,
     check_maps,
+    check_names_of_classes,
     check_tokenizers,
     make_layer_map,
     paired_encoders,
@@ -20,6 +22,7 @@ from tfeff.objectives.distillation.loss_weights import (
     check_loss_weights,
     weights_left,
 )
+from tfeff.objectives.distillation.losses import check_comparable
 from tfeff.objectives.distillation.target_weights import (
     check_outputs,
     example_weights,
@@ -78,9 +81,10 @@ class Distillation(DistributedModel):
             logits `[B, T]`, such as `SpanQA`, or logits `[B, T, C]` of tokens, such as
             `TokenClassifier` (task distillation); or logits `[B, M, V]` of masked
             tokens, such as `tfeff.objectives.MaskedLM`.
-        teacher: another model of the same kind and the same vocabulary. It is frozen as
-            a whole, so that Keras forgets which weights its adapters had frozen: to
-            train it again, load it again.
+        teacher: another model of the same vocabulary, whose inputs the student has,
+            too, and with `prediction` the same outputs. It is frozen as a whole, so
+            that Keras forgets which weights its adapters had frozen: to train it again,
+            load it again.
         layer_map: `"uniform"`, g(m) = m N / M; `"top"`, g(m) = m + N - M; `"bottom"`,
             g(m) = m; or a list of g(1) to g(M), counted from 1. It is not read where
             neither hidden states nor maps are compared.
@@ -120,16 +124,18 @@ class Distillation(DistributedModel):
         terms' means, weighted by the numbers of positions.
 
     Raises:
-        TypeError: if student or teacher is of another kind, outputs that are to be
-            compared are others, a switch is not a bool, or weights are no numbers.
+        TypeError: if student or teacher is of another kind, the teacher has inputs that
+            the student lacks, outputs that are to be compared are others, a switch is
+            not a bool, or weights are no numbers.
         ValueError: if `prediction` or `label` is True for encoders, or `label` for a
             student without a loss of its own; if `temperature` is not a positive
             number, or it or `soften` is given without the term `prediction`; if
             `attention`, `reduction`, `soften` or a name of `loss_weights` is unknown;
-            if they are the same model, their vocabularies, tokenizers or numbers of
-            logits differ, the map of layers that are compared does not fit, an
-            attention lacks these maps, the heads cannot be paired, widths differ where
-            cosines are compared, a weight is negative, or no term is chosen.
+            if they are the same model, their vocabularies, tokenizers, numbers of
+            logits or, where predictions are compared, `label_names` differ, the map of
+            layers that are compared does not fit, an attention lacks these maps, the
+            heads cannot be paired, widths differ where cosines are compared, a weight
+            is negative, or no term is chosen.
 
     Example:
 
@@ -203,6 +209,10 @@ class Distillation(DistributedModel):
         weights = _weights_of_terms(chosen, loss_weights, layer_weights)
         if "prediction" in weights or "label" in weights:
             check_outputs(student)
+        check_inputs(student, teacher)
+        if "prediction" in weights:
+            check_comparable(student.output, teacher.output)
+            check_names_of_classes(student, teacher)
         if "attention" in weights:
             for name, encoder in zip(("student", "teacher"), encoders):
                 check_maps(name, encoder, str(attention))
@@ -281,7 +291,7 @@ class Distillation(DistributedModel):
             ValueError: if there is a loss or a metric.
         """
         for name in ("loss", "loss_weights", "metrics", "weighted_metrics"):
-            if kwargs.get(name) is not None:
+            if kwargs.get(name):  # A second `compile` saves that there are none.
                 raise ValueError(
                     f"`{name}` must not be given: the arguments of Distillation "
                     f"determine it. Received: {name}={kwargs[name]!r:.80}"
@@ -289,6 +299,12 @@ class Distillation(DistributedModel):
         if optimizer == "auto":
             optimizer = adamw(1e-4, warmup_steps=10_000, total_steps=1_000_000)
         super().compile(optimizer=optimizer, **kwargs)
+
+    def labelled(self) -> tuple[Sequence, Any]:
+        if isinstance(self.student, Encoder):
+            return (), None  # Labels are not read.
+        loss = getattr(self.student, "default_loss", lambda: None)()
+        return self.student.outputs, loss
 
     def compute_loss(
         self,
@@ -319,8 +335,8 @@ class Distillation(DistributedModel):
         """The terms, with losses in place of the student's outputs for the labels."""
         if "label" not in y_pred:
             return y_pred
-        check_targets(y)
         outputs, loss = y_pred["label"], self.student.default_loss()
+        check_targets(y, loss if isinstance(loss, dict) else None)
         if not isinstance(loss, dict):
             value = loss.call(y, ops.cast(outputs, loss.dtype))
         else:

@@ -6,7 +6,11 @@ import keras
 from keras import ops
 
 from tfeff.objectives.distillation.losses import output_shapes
-from tfeff.training.losses import target_weights, weights_of_examples
+from tfeff.training.losses import (
+    check_weights,
+    target_weights,
+    weights_of_examples,
+)
 
 
 def position_counts(padding_mask, terms, reduction: str) -> dict:
@@ -72,7 +76,8 @@ def prediction_weights(sample_weight, inputs, model: keras.Model):
     Args:
         sample_weight: as a batch has it: `None`, `[B]` or `[B, 1]`, `[B, M]` for masked
             tokens, `[B, T]` for tokens, or a dict of weights of examples for several
-            outputs. Without one, the weight of padding is 0.
+            outputs. The weight of padding is 0 but where weights
+            of tokens tell another.
         inputs: the model's inputs.
         model: the student.
 
@@ -80,11 +85,12 @@ def prediction_weights(sample_weight, inputs, model: keras.Model):
         Tensor of the shape that `prediction_divergence` gives.
 
     Raises:
-        ValueError: if the weights have another shape.
+        ValueError: if the weights have another shape, or are not of all outputs.
     """
     shapes = output_shapes(model.output)
     examples = example_weights(None, inputs)
     if None not in shapes:
+        check_weights(sample_weight, shapes)
         given = sample_weight if isinstance(sample_weight, Mapping) else {}
         given = given or dict.fromkeys(shapes, sample_weight)
         columns = [_weighted(examples, given[name]) for name in shapes]
@@ -92,9 +98,11 @@ def prediction_weights(sample_weight, inputs, model: keras.Model):
     if len(shapes[None]) < 3:
         return _weighted(examples, sample_weight)
     targets = _token_targets(inputs)
-    if sample_weight is None and "mask_positions" not in inputs:
-        sample_weight = ops.not_equal(targets, 0)
-    return ops.cast(target_weights(sample_weight, targets), "float32")
+    weights = ops.cast(target_weights(sample_weight, targets), "float32")
+    of_examples = weights_of_examples(sample_weight, targets) is not None
+    if "mask_positions" not in inputs and (sample_weight is None or of_examples):
+        weights = weights * ops.cast(ops.not_equal(targets, 0), "float32")
+    return weights
 
 
 def _token_targets(inputs):
