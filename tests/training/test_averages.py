@@ -77,6 +77,30 @@ def test_a_run_ends_with_averages_wherever_it_was_killed(tmp_path, patience):
     np.testing.assert_array_equal(saved.get_weights()[0], whole.get_weights()[0])
 
 
+@pytest.mark.parametrize(
+    ("optimizer", "epochs"),
+    [
+        (averaging(), 0),
+        (LossScaleOptimizer(averaging(), 2.0**120), 1),
+        (LossScaleOptimizer(keras.optimizers.SGD(use_ema=True), 2.0**120), 1),
+    ],
+)
+def test_without_an_update_weights_stay(optimizer, epochs):
+    """The averages are zeros until then, where all steps overflow, too."""
+    model = Small()
+    model.compile(optimizer, "mse")
+    model.build(X.shape)
+    before = model.get_weights()
+    assert any(weight.any() for weight in before)
+    model.fit(X, 1e30 * Y, batch_size=4, epochs=epochs, verbose=0)
+    if not epochs:
+        optimizer.build(model.trainable_variables)
+        optimizer.finalize_variable_values(model.trainable_weights)
+    assert int(optimizer.iterations.numpy()) == 0
+    for one, two in zip(model.get_weights(), before, strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
 @pytest.mark.parametrize("wrap", [lambda x: x, LossScaleOptimizer])
 def test_what_would_mix_averages_with_weights_is_refused(tmp_path, wrap):
     def make_model():

@@ -22,3 +22,8 @@ class LossScaleOptimizer(keras.optimizers.LossScaleOptimizer):
     def check_finite(self, grads):
         overflows = ops.logical_not(super().check_finite(grads))
         return ops.equal(sum_over_replicas(ops.cast(overflows, "float32")), 0.0)
+
+    def finalize_variable_values(self, var_list):
+        # Where every step has overflowed, averages of weights are zeros still.
+        if self.inner_optimizer.iterations.numpy() > 0:
+            super().finalize_variable_values(var_list)

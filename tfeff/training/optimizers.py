@@ -253,6 +253,11 @@ class AdamW(OpenAdamW):
         reached = ops.any(ops.logical_or(gradient != 0, ops.not_equal(moment, 0)))
         return ops.where(reached, decay, ops.zeros_like(decay))
 
+    def finalize_variable_values(self, var_list: list[Any]) -> None:
+        # `fit` calls it. Before the first update, averages of weights are zeros.
+        if self.iterations.numpy() > 0:
+            super().finalize_variable_values(var_list)
+
     def get_config(self) -> Config:
         config = super().get_config()
         config.update(
