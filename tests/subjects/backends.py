@@ -92,8 +92,7 @@ def _hidden_states():
 
 def _task(task, prepare, make_optimizer=_adamw, **arguments):
     encoder = objectives.make_encoder(num_layers=2, dropout=DROPOUT)
-    # That of the head is Keras' own, whose bits are each backend's.
-    model = task(encoder, dropout=0.0, **arguments)
+    model = task(encoder, dropout=DROPOUT, **arguments)
     model.compile(make_optimizer())
     return model, masked_lm_batches(2 * STEPS, 8).map(prepare)
 

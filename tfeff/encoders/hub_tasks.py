@@ -24,6 +24,7 @@ from tfeff.encoders.preset_files import (
 from tfeff.encoders.quantization import ChecksBeforeSaving, check_keeps_quantization
 from tfeff.layers.checks import check_activation
 from tfeff.layers.dense import bert_dense
+from tfeff.layers.dropout import Dropout
 from tfeff.layers.initializer import bert_initializer
 from tfeff.ops.ids import exact_inputs
 from tfeff.storage.arguments import WRITE, paths
@@ -214,7 +215,7 @@ class EncoderTextClassifier(_TextClassifier):
         pooler = bert_dense(
             backbone.hidden_dim, activation="tanh", name="pooler", dtype=dtype
         )
-        vector = keras.layers.Dropout(dropout, dtype=dtype)(pooler(first))
+        vector = Dropout(dropout, dtype=dtype, name="dropout")(pooler(first))
         logits = bert_dense(
             self.num_classes, activation=activation, name="logits", dtype=dtype
         )

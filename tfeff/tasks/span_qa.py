@@ -13,6 +13,7 @@ from tfeff.data.finetuning.span_features import SpanFeatures
 from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import INPUTS, check_encoder
 from tfeff.layers.dense import bert_dense
+from tfeff.layers.dropout import Dropout
 from tfeff.objectives.heads import Head
 from tfeff.objectives.objective import token_metrics
 from tfeff.ops.masking import MASKED
@@ -123,7 +124,8 @@ class SpanQA(Task):
         dropout = check_rate("dropout", dropout)
         inputs = encoder.input
         hidden = encoder(inputs)["sequence_output"]
-        hidden = keras.layers.Dropout(dropout, dtype=encoder.dtype_policy)(hidden)
+        dtype = encoder.dtype_policy
+        hidden = Dropout(dropout, dtype=dtype, name="dropout")(hidden)
         head = _SpanHead(dtype=logits_dtype(encoder), name="head")
         outputs = head(hidden, *(inputs[name] for name in INPUTS))
         super().__init__(encoder, inputs, outputs, **kwargs)

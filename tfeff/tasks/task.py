@@ -11,7 +11,7 @@ from tfeff import ops as functional
 from tfeff.data.finetuning import columns
 from tfeff.data.finetuning.text_features import TextFeatures
 from tfeff.encoders import Encoder
-from tfeff.layers import LayerwisePooling, MeanPooling, SegmentPooling
+from tfeff.layers import Dropout, LayerwisePooling, MeanPooling, SegmentPooling
 from tfeff.layers.checks import check_activation_name
 from tfeff.layers.dense import bert_dense
 from tfeff.layers.initializer import bert_initializer
@@ -122,7 +122,7 @@ class PooledTask(Task):
                 encoder.hidden_dim, activation=activation, dtype=dtype, name="pooler"
             )
             vector = pooler(vector)
-        vector = keras.layers.Dropout(dropout, dtype=dtype, name="dropout")(vector)
+        vector = Dropout(dropout, dtype=dtype, name="dropout")(vector)
         logits = bert_dense(num_outputs, dtype=logits_dtype(encoder), name="logits")
         outputs = finish(logits(vector))
         inputs = encoder.input if inputs is None else inputs

@@ -8,6 +8,7 @@ from tfeff.data.finetuning.token_features import TokenFeatures
 from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import check_encoder
 from tfeff.layers.dense import bert_dense
+from tfeff.layers.dropout import Dropout
 from tfeff.objectives.heads import Head
 from tfeff.tasks.encoder_limits import check_known_ids
 from tfeff.tasks.task import Task, check_class_names, logits_dtype
@@ -76,9 +77,8 @@ class TokenClassifier(Task):
         dropout = check_rate("dropout", dropout)
         label_names = check_class_names(label_names, num_classes)
         hidden = encoder(encoder.input)["sequence_output"]
-        hidden = keras.layers.Dropout(
-            dropout, dtype=encoder.dtype_policy, name="dropout"
-        )(hidden)
+        dtype = encoder.dtype_policy
+        hidden = Dropout(dropout, dtype=dtype, name="dropout")(hidden)
         logits = bert_dense(num_classes, dtype=logits_dtype(encoder), name="logits")
         super().__init__(encoder, encoder.input, logits(hidden), **kwargs)
         self.num_classes = num_classes

@@ -107,14 +107,16 @@ def _on_torch(model, num_parts, data):
 
     parts = split_batch(model, data, num_parts, None)
     weights = model.trainable_weights
-    values = [weight.value for weight in weights]
+    # Others may be frozen in PyTorch's own way.
+    trained = [i for i, w in enumerate(weights) if w.value.requires_grad]
+    values = [weights[i].value for i in trained]
     sums, loss = [None] * len(weights), 0.0
     for index in range(num_parts):
         part = _part(parts, index)
         scaled, of_part, outputs = loss_of_part(model, part)
         gradients = torch.autograd.grad(scaled, values, allow_unused=True)
         with torch.no_grad():
-            for i, gradient in enumerate(gradients):
+            for i, gradient in zip(trained, gradients, strict=True):
                 if gradient is not None:
                     gradient = keras.ops.cast(gradient, sum_dtype(gradient.dtype))
                     sums[i] = _added(weights[i], sums[i], gradient)

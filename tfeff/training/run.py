@@ -96,12 +96,12 @@ class RunDirectory:
     Raises:
         TypeError: if `config` has other values than JSON's, or `upgrade` cannot be
             called.
-        ValueError: if `config` has NaN; if the folder cannot be made, another process
-            has opened it, or the URL cannot be written to; if it holds a run of another
-            configuration (the message lists the differences), or files that are not a
-            run's; if a file whose digest is known is damaged. In every worker, if they
-            have other configurations or versions, or one does not see the folder or URL
-            that the chief has opened.
+        ValueError: on another backend than TensorFlow; if `config` has NaN; if the
+            folder cannot be made, another process has opened it, or the URL cannot be
+            written to; if it holds a run of another configuration (the message lists
+            the differences), or files that are not a run's; if a file whose digest is
+            known is damaged. In every worker, if they have other configurations or
+            versions, or one does not see the folder or URL that the chief has opened.
         LostWorker: if another worker has ended or cannot be reached.
 
     Example:
@@ -119,6 +119,7 @@ class RunDirectory:
         config: Mapping,
         upgrade: Callable[[dict], dict] = dict,
     ):
+        check_tensorflow("`RunDirectory`")
         self.config = check_json("config", config)
         if differences(self.config, self.config):
             raise ValueError(
@@ -387,7 +388,7 @@ class RunDirectory:
                 checkpoint is truncated or corrupted; in every worker, if they have not
                 the same data, or do not see the same checkpoint; if this is called in
                 the scope of several workers' strategy, and the directory was not opened
-                there; on another backend than TensorFlow.
+                there.
             OSError: if a checkpoint cannot be written, after a step or at the end.
             Diverged: after the first epoch whose loss or weights are not finite, or a
                 step at which a signal or a callback ends the training. No file is
@@ -395,7 +396,6 @@ class RunDirectory:
             LostWorker: if another worker has ended, was told to end by a signal, or
                 cannot be reached.
         """
-        check_tensorflow("`RunDirectory.fit`")
         steps_per_epoch = check_integer("steps_per_epoch", steps_per_epoch)
         keep_checkpoints = check_integer("keep_checkpoints", keep_checkpoints)
         if check_integer("total_steps", total_steps) % steps_per_epoch:

@@ -17,7 +17,6 @@ from tfeff.training.other_weights import check_leaves_weights
 from tfeff.training.run import RunDirectory
 from tfeff.training.run_start import load_or_make, restore_table
 from tfeff.training.workers import agree_on_checkpoint, from_chief, lost_workers_named
-from tfeff.utils.backend import check_tensorflow
 from tfeff.utils.checks import check_choice, check_integer
 
 
@@ -83,8 +82,7 @@ def train_by_stacking(
             `patience` comes without validation data, also of earlier epochs of the
             stage, the first model has not `L / 2^k` blocks, `optimizer` is another
             string, that of a model that is to grow keeps moving averages of weights
-            (`use_ema`), a callback puts back earlier weights, as `KeepBest` does, or
-            Keras runs on another backend than TensorFlow.
+            (`use_ema`), or a callback puts back earlier weights, as `KeepBest` does.
 
     Example: `tfeff.recipes.stack` is one.
 
@@ -92,7 +90,6 @@ def train_by_stacking(
         Gong et al., "Efficient training of BERT by progressively stacking",
         algorithm 1.
     """
-    check_tensorflow("`train_by_stacking`")
     switch_steps = list(switch_steps)
     num_layers = check_integer("num_layers", num_layers)
     _check_steps(switch_steps, total_steps, steps_per_epoch)
