@@ -75,6 +75,23 @@ def test_the_metrics_of_a_run_on_its_own_validation_text(
     assert digests(pretrained) == before
 
 
+@pytest.mark.parametrize("name", ["text.txt", "link.txt", "run/config.json"])
+def test_what_is_read_is_not_replaced(name, tmp_path):
+    (tmp_path / "run").mkdir()
+    for file in ("text.txt", "run/config.json"):
+        (tmp_path / file).write_text("one two")
+    (tmp_path / "link.txt").symlink_to("text.txt")
+    settings = EvaluateSettings(
+        run_dir=str(tmp_path / "run"),
+        corpus=(str(tmp_path / "te*.txt"),),
+        output=str(tmp_path / name),
+    )
+    with pytest.raises(ValueError, match=f"`output` must not replace what.*{name}"):
+        evaluate(settings)
+    for file in ("text.txt", "run/config.json"):
+        assert (tmp_path / file).read_text() == "one two"
+
+
 @pytest.mark.slow
 def test_text_is_cut_as_in_the_cache_of_a_run(tmp_path, capsys):
     folder, run_dir, text = (tmp_path / name for name in ("caches", "run", "text.txt"))

@@ -336,9 +336,22 @@ def test_what_is_no_finished_run_is_named(tmp_path, capsys):
     ]
 
 
+def test_the_output_replaces_no_file_of_a_run(tmp_path):
+    write_texts(tmp_path / "a", "RTE", dev_accuracy=0.5)
+    before = (tmp_path / "a" / "metrics.json").read_bytes()
+    for output in (tmp_path / "a" / "metrics.json", f"file://{tmp_path}/a/config.json"):
+        settings = ReportSettings(runs=(f"{tmp_path}/*",), output=str(output))
+        with pytest.raises(ValueError, match=f"`output` must not replace.*{output}"):
+            report(settings)
+    assert (tmp_path / "a" / "metrics.json").read_bytes() == before
+    new = tmp_path / "a" / "tables.md"
+    report(ReportSettings(runs=(f"{tmp_path}/*",), output=str(new)))
+    assert "50.0" in new.read_text()
+
+
 @pytest.mark.parametrize("recipe", ["report", "evaluate"])
 def test_an_output_that_cannot_be_written_is_found_before_the_work(tmp_path, recipe):
-    wrong = {"report": {"runs": ()}, "evaluate": {"corpus": ("none",)}}
+    wrong = {"report": {"runs": ("none",)}, "evaluate": {"corpus": ("none",)}}
     cls = {"report": ReportSettings, "evaluate": EvaluateSettings}[recipe]
     (tmp_path / "file").touch()
     below = [tmp_path / name for name in ("none/a.json", "file/a.json", "")]

@@ -149,6 +149,25 @@ def test_files(is_flat, store, monkeypatch):
     assert pathlib.Path(store.root, "bucket", "metrics.json").read_text() == text
 
 
+def test_names_of_what_is_read(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pathlib.Path("a.txt").touch()
+    for output, read in (
+        ("a.txt", f"file://{tmp_path}/a.txt"),
+        ("./a.txt", str(tmp_path)),
+        ("store://bucket/run/new.json", "store://bucket/run/"),
+    ):
+        with pytest.raises(ValueError, match=f"`output` must not.*{output}"):
+            arguments.check_keeps_inputs("output", output, [read])
+    for output, read in (
+        ("new.txt", str(tmp_path)),
+        ("a.txt", f"{tmp_path}/a"),
+        ("store://bucket/running.json", "store://bucket/run"),
+        ("run/new.json", "store://bucket/run"),
+    ):
+        arguments.check_keeps_inputs("output", output, [read])
+
+
 @pytest.mark.parametrize("scheme", ["file", "FILE", "Local"])
 def test_schemes_in_any_case(scheme, tmp_path):
     (tmp_path / "documents.txt").write_text("one two\n")

@@ -59,4 +59,6 @@ class EvaluateSettings(Settings):
     )
     batch_size: int = setting("Sequences in a batch.", 16, minimum=1)
     seed: int = setting("Seed of what is masked.", 0, minimum=0, maximum=MAX_SEED)
-    output: str | None = setting("A file for the metrics, too; default: none.", None)
+    output: str | None = setting(
+        "A file for the metrics, too, replaced if there is one; default: none.", None
+    )

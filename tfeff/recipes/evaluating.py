@@ -12,7 +12,7 @@ import tensorflow as tf
 import tfeff
 from tfeff.data.cache.finishing import NoText
 from tfeff.data.sampling import is_any_of
-from tfeff.recipes.corpora import corpus
+from tfeff.recipes.corpora import OF_TEXT, corpus
 from tfeff.recipes.data_record import crosses_documents
 from tfeff.recipes.evaluate_settings import EvaluateSettings
 from tfeff.recipes.heads import own_head_names
@@ -21,7 +21,7 @@ from tfeff.recipes.pretraining_model import objective, token_loss
 from tfeff.recipes.runs import read_config, recipe_running, upgraded
 from tfeff.recipes.settings import check_settings
 from tfeff.recipes.stack_settings import StackSettings
-from tfeff.storage.arguments import check_replaceable
+from tfeff.storage.arguments import check_keeps_inputs, check_replaceable
 from tfeff.tasks.encoder_limits import check_length
 from tfeff.tasks.pretrained import split_step
 from tfeff.tasks.run_tokenizer import load_run_tokenizer
@@ -58,7 +58,8 @@ def evaluate(settings: EvaluateSettings) -> dict[str, float]:
     Raises:
         TypeError: if `settings` are not `EvaluateSettings`.
         ValueError: if the folder is not of such a run or preset, has no such
-            checkpoint, or a file is damaged; if the corpus holds no text; if the
+            checkpoint, or a file is damaged; if the corpus holds no text; if `output`
+            is a file that is read, or one in the folder that is; if the
             pseudo-perplexity is wanted of a model that predicts no tokens.
         OSError: if a file of text cannot be read.
 
@@ -92,6 +93,11 @@ def _evaluate(settings):
     check_settings(settings, EvaluateSettings)
     if settings.output is not None:
         check_replaceable("output", settings.output)
+    documents = corpus(settings.corpus, settings)
+    if settings.output is not None:
+        files = [part.file for part in documents.parts]
+        inputs = (settings.run_dir, settings.pretrained, *files)
+        check_keeps_inputs("output", settings.output, filter(None, inputs))
     model, tokenizer, step, examples, cut = _subject(settings)
     if settings.pseudo_perplexity and _token_logits(model) is None:
         raise ValueError(
@@ -99,7 +105,6 @@ def _evaluate(settings):
             f"Received: pseudo_perplexity=True, a `{type(model).__name__}` without "
             "masked language modelling"
         )
-    documents = corpus(settings.corpus, settings)
     with tempfile.TemporaryDirectory() as folder:
         cache = _cache(documents, tokenizer, folder, cut, settings)
 
@@ -214,7 +219,7 @@ def _subject_of_preset(settings):
 
 def _cache(documents, tokenizer, folder, cut, settings):
     length, cross_documents = cut
-    with named_as(documents="corpus"):
+    with named_as(documents="corpus", **OF_TEXT):
         try:
             return tfeff.data.build_cache(
                 documents,

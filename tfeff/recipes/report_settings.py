@@ -27,4 +27,6 @@ class ReportSettings(Settings):
     """
 
     runs: tuple[str, ...] = setting("Folders of finished runs, and globs.")
-    output: str | None = setting("A file for the tables, too; default: none.", None)
+    output: str | None = setting(
+        "A file for the tables, too, replaced if there is one; default: none.", None
+    )

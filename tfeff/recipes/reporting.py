@@ -13,7 +13,13 @@ from tfeff.datasets.registry import OWN
 from tfeff.recipes.data_record import READ_DATA
 from tfeff.recipes.report_settings import ReportSettings
 from tfeff.recipes.settings import check_settings
-from tfeff.storage.arguments import READ_RESULTS, REPLACE, check_replaceable, paths
+from tfeff.storage.arguments import (
+    READ_RESULTS,
+    REPLACE,
+    check_keeps_inputs,
+    check_replaceable,
+    paths,
+)
 from tfeff.storage.fetching import matching_folders
 from tfeff.training.grid import worst_if_nan
 from tfeff.utils.checks import is_url
@@ -80,8 +86,8 @@ def report(settings: ReportSettings) -> dict[str, dict[str, dict[str, float]]]:
         TypeError: if `settings` are not `ReportSettings`.
         ValueError: if there is no run; if a folder that is named alone is not of a
             finished run of `finetune` or `answer` (what globs match beside such runs
-            is left out, and told on standard error); if a file is damaged; or if there
-            is no folder for `output`.
+            is left out, and told on standard error); if a file is damaged; if there is
+            no folder for `output`, or it is a file of such a run.
 
     Example:
     ```python
@@ -113,6 +119,8 @@ def report(settings: ReportSettings) -> dict[str, dict[str, dict[str, float]]]:
     baselines: dict[str, dict[_Column, dict[str, float]]] = {}
     folders: dict[_Column, str] = {}
     runs = _runs(settings.runs)
+    if settings.output is not None:
+        check_keeps_inputs("output", settings.output, runs)
     by_run: dict[tuple[_Column, str], dict[str, dict[str, float]]] = {}
     for run, (model, column, folder, scores, baseline) in runs.items():
         folders.setdefault(column, folder)

@@ -110,6 +110,33 @@ def check_replaceable(name: str, value: str) -> None:
         ) from error
 
 
+def check_keeps_inputs(name: str, value: str, inputs: Iterable[str]) -> None:
+    """Raises if a file that is to be written would replace one that is read.
+
+    Args:
+        name: the argument's name.
+        value: the path or URL that is to be written.
+        inputs: paths and URLs of the files and folders that are read. A file that is
+            new in one of the folders replaces none.
+    """
+    output = _one_name(value)
+    for given in inputs:
+        own = _one_name(given)
+        is_within = output.startswith(f"{own.rstrip('/')}/")
+        if output == own or is_within and (is_url(output) or os.path.exists(output)):
+            raise ValueError(
+                f"`{name}` must not replace what is read. Received: {name}={value!r}, "
+                + (f"in {given!r}" if is_within else "which is read")
+            )
+
+
+def _one_name(value):
+    """A path or URL by the one name that all ways to write it share."""
+    if is_url(value) and not local_of(value):
+        return value.rstrip("/")
+    return os.path.realpath(local_of(value) or value)
+
+
 def _hub(url):
     """Whether a URL names a preset for KerasHub to download."""
     schemes = ("hf://", "kaggle://", "modelscope://")
