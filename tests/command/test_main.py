@@ -239,12 +239,26 @@ def test_flags_become_settings():
         (ValueError, "Did you mean: steps", ("--stepps=3",)),
         (ValueError, "begin with '--'; .* Received: steps=3", ("steps=3",)),
         (ValueError, "`override` must be NAME=VALUE", ("--override=layers",)),
+        (ValueError, "--sizes must be given once.*2 times", ("--sizes=1", "--sizes=2")),
     ],
 )
 def test_wrong_flags_are_named(error, message, arguments):
     given = () if "folder" in message else ("--folder=x",)
     with pytest.raises(error, match=message):
         flags.parse(Example, [*given, *arguments])
+
+
+def test_a_flag_in_place_of_another():
+    from tfeff.recipes import FinetuneSettings
+
+    given = ["--run_dir=r", "--pretrained=p", "--data=d", "--task=RTE", "--steps=5"]
+    for more in ("--epochs=1", "--epochs=1,2"):
+        with pytest.raises(ValueError, match="--epochs must be left out beside --ste"):
+            flags.parse(FinetuneSettings, [*given, more])
+    assert flags.parse(FinetuneSettings, given).steps == 5
+    # A configuration may have the other one.
+    settings = flags.parse(FinetuneSettings, [*given, "--config=shatter_finetune_glue"])
+    assert settings.steps == 5
 
 
 def test_what_stands_behind_dashes():

@@ -19,6 +19,11 @@ def test_steps_without_a_good_divisor_are_named(steps, stages):
         eval_every(steps, None, stages)
 
 
+def test_without_a_step_there_is_no_near_divisor():
+    with pytest.raises(ValueError, match="at least 3 and have a divisor, to evaluate"):
+        eval_every(2, None, 3)
+
+
 def test_steps_to_keep_are_at_evaluations():
     assert eval_every(1000, None, keep_steps=(500,)) == 125
     assert eval_every(600, None, keep_steps=(300, 450)) == 150

@@ -49,6 +49,7 @@ def parse(cls: type[Settings], arguments: Sequence[str]) -> Settings:
         raise ValueError(message) from None
     except flags.Error as error:
         raise ValueError(str(error)) from None
+    _check_times(fields, values)
     found = {
         field.name: _value(field, values[field.name].value)
         for field in fields
@@ -76,6 +77,23 @@ def parse(cls: type[Settings], arguments: Sequence[str]) -> Settings:
         )
         raise ValueError(f"{', '.join(flags_and_help)} must be given.")
     return cls(**found)
+
+
+def _check_times(fields, values):
+    """Raises for lists that are given twice, and flags that stand for another."""
+    for field in fields:
+        if field.behind_dashes or not (times := values[field.name].present):
+            continue
+        if field.is_tuple and not field.repeated and times > 1:
+            raise ValueError(
+                f"--{field.name} must be given once, with commas between its values. "
+                f"Received: it {times} times"
+            )
+        if field.in_place_of and values[field.in_place_of].present:
+            raise ValueError(
+                f"--{field.in_place_of} must be left out beside --{field.name}, which "
+                "stands in its place. Received: both"
+            )
 
 
 def _split_at_dashes(arguments):

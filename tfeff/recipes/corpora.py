@@ -13,6 +13,8 @@ from tfeff.storage.local import local_path
 from tfeff.utils.checks import is_url
 from tfeff.utils.naming import named_as
 
+# The setting that gives what readers of text name so, also while it is read.
+OF_TEXT = dict.fromkeys(("field", "column", "feature"), "text_field")
 # To train on, and to validate by.
 CACHES = ("train", "validation")
 
@@ -43,8 +45,7 @@ def corpus(names: Sequence[str], settings, setting: str = "corpus") -> Corpus:
         "parquet": lambda group: tfeff.data.parquet(group, settings.text_field),
         "text": tfeff.data.text_files,
     }
-    of_text = dict.fromkeys(("field", "column", "feature"), "text_field")
-    with named_as(patterns=setting, name=setting, **of_text):
+    with named_as(patterns=setting, name=setting, **OF_TEXT):
         documents = _joined(read[kind](group) for kind, group in groups)
     return Corpus(_each_file_once(documents.parts))
 
@@ -168,7 +169,7 @@ def given_tokenizer(settings):
 def train_tokenizer(documents, settings):
     """A new tokenizer of the settings' size and kind."""
     print(f"training a tokenizer of {settings.vocabulary_size:,} pieces")
-    with named_as(documents="corpus"):
+    with named_as(documents="corpus", **OF_TEXT):
         return tfeff.data.train_tokenizer(
             documents,
             settings.vocabulary_size,
@@ -226,14 +227,15 @@ def build_caches(
             `validation`.
         beam_flags: as of `tfeff.data.build_cache`.
     """
-    with named_as(documents="corpus"):
+    own = "cache_dir" if getattr(settings, "cache_dir", None) else "run_dir"
+    with named_as(documents="corpus", **OF_TEXT):
         print_unknown_in_corpus(train, tokenizer)
     of_validation = "validation" if getattr(settings, "validation", ()) else "corpus"
     caches = []
     for name, documents, setting in zip(
         CACHES, (train, validation), ("corpus", of_validation)
     ):
-        with named_as(documents=setting):
+        with named_as(documents=setting, directory=own, **OF_TEXT):
             cache = tfeff.data.build_cache(
                 documents,
                 tokenizer,

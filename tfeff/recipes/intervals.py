@@ -27,8 +27,9 @@ def eval_every(
     found = next((n for n in range(limit, 0, -1) if common % n == 0), 0)
     if found * 10 < limit or not found:
         kept = f", keep_steps={tuple(keep_steps)}" if keep_steps else ""
+        near = f" near {limit}" if limit else ""
         raise ValueError(
-            f"`steps` must be at least {stages} and have a divisor near {limit}, to "
-            f"evaluate by, or `eval_every` be given. Received: steps={steps}{kept}"
+            f"`steps` must be at least {stages} and have a divisor{near}, to evaluate "
+            f"by, or `eval_every` be given. Received: steps={steps}{kept}"
         )
     return found

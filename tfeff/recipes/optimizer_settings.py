@@ -57,7 +57,10 @@ class TuningSettings(OptimizerSettings):
         "Seeds of new weights, order and dropout.", (0,), minimum=0, maximum=MAX_SEED
     )
     steps: int | None = setting(
-        "Training steps, each an update, in place of `epochs`.", None, minimum=1
+        "Training steps, each an update, in place of `epochs`.",
+        None,
+        minimum=1,
+        in_place_of="epochs",
     )
     eval_every: int = setting("Steps between evaluations.", 1000, minimum=1)
     learning_rates: tuple[float, ...] = setting(

@@ -62,6 +62,8 @@ class Options:
             which may then hold commas.
         behind_dashes: whether the command line gives the items of a tuple as they are,
             behind ` -- ` at its end.
+        in_place_of: the setting that is not read where this one is given. A command
+            line that has both is refused.
     """
 
     help: str
@@ -75,6 +77,7 @@ class Options:
     positional: bool = False
     repeated: bool = False
     behind_dashes: bool = False
+    in_place_of: str | None = None
 
 
 def setting(
@@ -255,7 +258,7 @@ class Field(Options):
                 f"`{self.name}` must be a list of `{self.kind.__name__}`. "
                 f"Received: {self.name}={value!r:.80}"
             )
-        if not len(value) and not self.required and self.default != ():
+        if not len(value) and self.default != ():
             raise ValueError(
                 f"`{self.name}` must be a list of at least one. "
                 f"Received: {self.name}={value!r:.80}"

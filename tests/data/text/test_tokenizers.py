@@ -118,7 +118,8 @@ def test_bad_documents(documents, error, message):
 
 
 @pytest.mark.parametrize(
-    ("size", "error"), [(5, ValueError), (True, TypeError), (9.0, TypeError)]
+    ("size", "error"),
+    [(5, ValueError), (2 * 10**9, ValueError), (True, TypeError), (9.0, TypeError)],
 )
 def test_bad_vocabulary_size(size, error):
     with pytest.raises(error, match="`vocabulary_size`"):

@@ -32,6 +32,7 @@ from tfeff.utils.files import write_bytes
 SPECIAL_NAMES = ("pad_token_id", "cls_token_id", "sep_token_id", "mask_token_id")
 FRAME_NAMES = SPECIAL_NAMES[:3]  # Of the tokens around texts.
 _SPECIAL_PIECES = ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"]
+_MOST_PIECES = 2**27  # SentencePiece counts in 32 bits, and with 2**31 does not end.
 # Entries of a tokenizer's configuration that do not determine its ids.
 _NO_SETTINGS = {"name", "trainable", "dtype", "proto"}
 # SentencePiece silently drops sentences longer than its limit. Lines are therefore cut
@@ -104,7 +105,7 @@ def train_tokenizer(
     check_documents(documents)
     check_bool("lowercase", lowercase)
     vocabulary_size = check_integer(
-        "vocabulary_size", vocabulary_size, len(_SPECIAL_PIECES) + 1
+        "vocabulary_size", vocabulary_size, len(_SPECIAL_PIECES) + 1, _MOST_PIECES
     )
     if check_choice("kind", kind, ["sentencepiece", "wordpiece"]) == "wordpiece":
         pieces = train_word_pieces(documents, vocabulary_size, lowercase)
