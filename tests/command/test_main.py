@@ -256,6 +256,8 @@ def test_a_flag_in_place_of_another():
         with pytest.raises(ValueError, match="--epochs must be left out beside --ste"):
             flags.parse(FinetuneSettings, [*given, more])
     assert flags.parse(FinetuneSettings, given).steps == 5
+    none = flags.parse(FinetuneSettings, [*given[:-1], "--steps=none", "--epochs=1"])
+    assert none.steps is None and none.epochs == (1.0,)
     # A configuration may have the other one.
     settings = flags.parse(FinetuneSettings, [*given, "--config=shatter_finetune_glue"])
     assert settings.steps == 5

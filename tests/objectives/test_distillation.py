@@ -610,3 +610,38 @@ def test_losses_that_layers_add_count_once(replicas):
     model.fit(data, verbose=0)
     # w - 1e-3 * 200 w, but for the terms' own gradient.
     np.testing.assert_allclose(weight.numpy(), 0.8 * before, atol=2e-3)
+
+
+def test_one_model_may_have_a_fixed_length():
+    student, teacher = make_pair()
+    inputs = {n: keras.Input((7,), dtype="int32", name=n) for n in student.input}
+    logits = keras.layers.Dense(3)(student(inputs)["sequence_output"])
+    fixed = keras.Model(inputs, logits)
+    fixed.encoder = student
+    batch, _ = make_inputs(4)
+    model = Distillation(fixed, TokenClassifier(teacher, 3))
+    assert evaluated(model, batch)["prediction_loss"] > 0
+
+
+def test_models_whose_inputs_have_no_names():
+    student, teacher = make_pair()
+    ids = keras.Input((None,), dtype="int32", name="token_ids")
+    rows = {name: ids for name in teacher.input}
+    bare = keras.Model(ids, keras.layers.Dense(3)(teacher(rows)["sequence_output"]))
+    bare.encoder = student
+    with pytest.raises(TypeError, match="`student` must have a dict of inputs"):
+        Distillation(bare, TokenClassifier(teacher, 3))
+
+
+def test_targets_of_another_kind_are_named():
+    inputs, _ = make_inputs(2)
+    zeros = np.zeros(2, "int32")
+    for task, labels in ((SpanQA, zeros), (lambda e: Classifier(e, 2), {"y": zeros})):
+        model = Distillation(*map(task, make_pair()), label=True)
+        model.compile(run_eagerly=True)
+        with pytest.raises(ValueError, match="`y` must be the targets"):
+            model.test_on_batch(inputs, labels)
+    model = Distillation(*make_pair())
+    model.compile()
+    with pytest.raises(ValueError, match="`class_weight` must be None for encoders"):
+        model.fit(inputs, zeros, class_weight={0: 1.0})

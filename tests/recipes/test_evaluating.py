@@ -6,6 +6,7 @@ import math
 import re
 import shutil
 
+import fsspec
 import numpy as np
 import pytest
 
@@ -90,6 +91,19 @@ def test_what_is_read_is_not_replaced(name, tmp_path):
         evaluate(settings)
     for file in ("text.txt", "run/config.json"):
         assert (tmp_path / file).read_text() == "one two"
+
+
+def test_text_at_a_url_is_not_replaced(tmp_path):
+    (tmp_path / "run").mkdir()
+    with fsspec.open("memory://corpus/a.txt", "w") as file:
+        file.write("one two")
+    settings = EvaluateSettings(
+        run_dir=str(tmp_path / "run"),
+        corpus=("memory://corpus/*.txt",),
+        output="memory://corpus/a.txt",
+    )
+    with pytest.raises(ValueError, match="`output` must not replace what is read"):
+        evaluate(settings)
 
 
 @pytest.mark.slow
@@ -368,9 +382,11 @@ def test_what_is_no_such_run_is_named(pretrained, corpus, tmp_path):
 def test_a_run_of_another_kind_is_evaluated_as_a_preset(tmp_path):
     """A distillation's steps are of no objective, its student is."""
 
+    (tmp_path / "text.txt").write_text("one two")
+
     def check(message, **given):
         with pytest.raises(ValueError, match=re.escape(message) + "$"):
-            evaluate(EvaluateSettings(corpus=("x",), **given))
+            evaluate(EvaluateSettings(corpus=(f"{tmp_path}/text.txt",), **given))
 
     run = str(tmp_path / "run")
     step = f"must be a preset, and no step of a run. Received: pretrained='{run}@4'"

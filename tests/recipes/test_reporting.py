@@ -12,6 +12,7 @@ from tests.subjects.stores import make_store
 from tfeff import storage
 from tfeff.datasets import glue_average
 from tfeff.recipes import EvaluateSettings, ReportSettings, report
+from tfeff.training.run_seal import seal_folder
 
 GLUE = ("CoLA", "SST-2", "MRPC", "QQP", "STS-B", "MNLI", "QNLI", "RTE")
 
@@ -325,7 +326,7 @@ def test_what_is_no_finished_run_is_named(tmp_path, capsys):
             report(ReportSettings(runs=(str(tmp_path / name),)))
     with pytest.raises(ValueError, match=r"`runs` must be .*\*'\], without one"):
         report(ReportSettings(runs=(f"{tmp_path}/*",)))
-    with pytest.raises(ValueError, match=r"`runs` must be .*\[\], without one"):
+    with pytest.raises(ValueError, match="`runs` must be a list of at least one"):
         report(ReportSettings(runs=()))
     capsys.readouterr()
     write_texts(tmp_path / "sts", "STS-B", "dev_pearson", dev_pearson=0.5)
@@ -344,9 +345,30 @@ def test_the_output_replaces_no_file_of_a_run(tmp_path):
         with pytest.raises(ValueError, match=f"`output` must not replace.*{output}"):
             report(settings)
     assert (tmp_path / "a" / "metrics.json").read_bytes() == before
+    for name in ("metrics.json", "new.md"):  # Of a run that a glob leaves out, too.
+        path = tmp_path / "b" / name
+        path.parent.mkdir(exist_ok=True)
+        (path.parent / "metrics.json").write_text("{}")
+        settings = ReportSettings(runs=(f"{tmp_path}/*",), output=str(path))
+        if name == "metrics.json":
+            with pytest.raises(ValueError, match="`output` must not replace.*/b/"):
+                report(settings)
+    assert (tmp_path / "b" / "metrics.json").read_text() == "{}"
+
+
+def test_an_output_of_before_is_replaced_in_a_finished_run(tmp_path):
+    write_texts(tmp_path / "a", "RTE", dev_accuracy=0.5)
+    seal_folder(str(tmp_path / "a"))
     new = tmp_path / "a" / "tables.md"
-    report(ReportSettings(runs=(f"{tmp_path}/*",), output=str(new)))
-    assert "50.0" in new.read_text()
+    for _ in range(2):
+        report(ReportSettings(runs=(f"{tmp_path}/*",), output=str(new)))
+        assert "50.0" in new.read_text()
+    for name in ("metrics.json", "SHA256SUMS"):
+        settings = ReportSettings(
+            runs=(f"{tmp_path}/*",), output=str(tmp_path / "a" / name)
+        )
+        with pytest.raises(ValueError, match=f"`output` must not replace.*{name}"):
+            report(settings)
 
 
 @pytest.mark.parametrize("recipe", ["report", "evaluate"])

@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 
+import fsspec
 import keras
 import numpy as np
 import pytest
@@ -152,10 +153,14 @@ def test_files(is_flat, store, monkeypatch):
 def test_names_of_what_is_read(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pathlib.Path("a.txt").touch()
+    with fsspec.open("memory://texts/a.txt", "w") as file:
+        file.write("one two")
     for output, read in (
         ("a.txt", f"file://{tmp_path}/a.txt"),
         ("./a.txt", str(tmp_path)),
         ("store://bucket/run/new.json", "store://bucket/run/"),
+        ("memory:///bucket/run/a.json", "MEMORY://bucket/run"),
+        ("memory://texts/a.txt", place.Place("x", "memory://texts/*").glob()[0]),
     ):
         with pytest.raises(ValueError, match=f"`output` must not.*{output}"):
             arguments.check_keeps_inputs("output", output, [read])

@@ -172,3 +172,24 @@ def test_updates_of_a_fit_that_goes_on():
     assert num_updates(data, given) == 13
     assert num_updates(data.repeat(), given) is None
     assert num_updates(data, {}) == 8
+
+
+class Asks(keras.callbacks.Callback):
+    """Asks the model something that is an error after each epoch, and goes on."""
+
+    def on_epoch_end(self, epoch, logs=None):
+        for ask in (self.model.predict_on_batch, self.model.predict):
+            with pytest.raises(Exception, match="shape|[Ii]nvalid|incompatible"):
+                ask(np.ones((2, 7)))
+
+
+def test_an_error_that_a_callback_catches_ends_no_training():
+    model = make_model()
+    history = model.fit(X, Y, epochs=2, verbose=0, callbacks=[Asks()]).history
+    assert len(history["loss"]) == 2
+
+
+def test_class_weights_need_targets():
+    model = make_model()
+    with pytest.raises(ValueError, match="`y` must be the targets .*class_weight"):
+        model.train_on_batch(X, class_weight={0: 1.0})

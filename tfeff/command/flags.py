@@ -89,7 +89,8 @@ def _check_times(fields, values):
                 f"--{field.name} must be given once, with commas between its values. "
                 f"Received: it {times} times"
             )
-        if field.in_place_of and values[field.in_place_of].present:
+        stands = field.in_place_of and values[field.name].value is not None
+        if stands and values[field.in_place_of].present:
             raise ValueError(
                 f"--{field.in_place_of} must be left out beside --{field.name}, which "
                 "stands in its place. Received: both"

@@ -14,7 +14,12 @@ from tfeff.encoders.layer_states import layer_states, make_with_states
 from tfeff.formats.export_model import export_outputs
 from tfeff.objectives.heads import Head
 from tfeff.ops.ids import check_range, exact_inputs
-from tfeff.training.losses import GlobalMean, GlobalMeanCrossentropy, check_targets
+from tfeff.training.losses import (
+    GlobalMean,
+    GlobalMeanCrossentropy,
+    check_targets,
+    check_weights,
+)
 from tfeff.training.model import DistributedModel
 from tfeff.training.optimizers import adamw
 from tfeff.training.target_metrics import (
@@ -284,9 +289,19 @@ class Objective(StaysFrozen, DistributedModel):
         training: bool | None = True,
     ) -> Tensor:
         check_targets(y, self.output_weights)
+        self._check_weights(sample_weight)
         if not are_means(self.loss):
             y, y_pred, sample_weight = self._as_columns(y, y_pred, sample_weight)
         return super().compute_loss(x, y, y_pred, sample_weight, training)
+
+    def target_weights(self, x: Any, y: Any, sample_weight: Any = None) -> Any:
+        self._check_weights(sample_weight)
+        return super().target_weights(x, y, sample_weight)
+
+    def _check_weights(self, sample_weight):
+        """Raises for weights by name that are not those of all targets."""
+        if self.output_weights is not None:
+            check_weights(sample_weight, self.output_weights)
 
     def compute_metrics(
         self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None

@@ -118,9 +118,11 @@ def report(settings: ReportSettings) -> dict[str, dict[str, dict[str, float]]]:
     by_column: dict[str, dict[_Column, dict[str, float]]] = {}
     baselines: dict[str, dict[_Column, dict[str, float]]] = {}
     folders: dict[_Column, str] = {}
-    runs = _runs(settings.runs)
+    folders_of_runs = _matching(settings.runs)
     if settings.output is not None:
-        check_keeps_inputs("output", settings.output, runs)
+        read = (folder for _, folder in folders_of_runs)
+        check_keeps_inputs("output", settings.output, read)
+    runs = _runs(settings.runs, folders_of_runs)
     by_run: dict[tuple[_Column, str], dict[str, dict[str, float]]] = {}
     for run, (model, column, folder, scores, baseline) in runs.items():
         folders.setdefault(column, folder)
@@ -163,23 +165,31 @@ def _write(text, output):
     write_text(output, text)
 
 
-def _runs(patterns):
-    """The results of `_read` of all runs; globs' other folders are left out."""
-    found = {}
-    for pattern in patterns:
+def _matching(patterns):
+    """Pairs of a pattern and a folder that it matches, or that it is."""
+    return [
+        (pattern, folder)
+        for pattern in patterns
         for folder in (
             matching_folders("runs", pattern)
             if is_url(pattern)
             else matches(pattern) or [pattern]
-        ):
-            try:
-                found[folder.rstrip("/")] = _read(folder)
-            except _NoScores as error:
-                if folder == pattern:
-                    raise ValueError(
-                        f"{_EXPECTED}. Received: {folder!r}, {error}"
-                    ) from error
-                say(f"{folder} is left out: {error}")
+        )
+    ]
+
+
+def _runs(patterns, matching):
+    """The results of `_read` of all runs; globs' other folders are left out."""
+    found = {}
+    for pattern, folder in matching:
+        try:
+            found[folder.rstrip("/")] = _read(folder)
+        except _NoScores as error:
+            if folder == pattern:
+                raise ValueError(
+                    f"{_EXPECTED}. Received: {folder!r}, {error}"
+                ) from error
+            say(f"{folder} is left out: {error}")
     if not found:
         raise ValueError(f"{_EXPECTED}. Received: runs={list(patterns)}, without one")
     return found

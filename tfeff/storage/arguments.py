@@ -17,8 +17,10 @@ from tfeff.storage.place import Place
 from tfeff.storage.publishing import check_new, check_publishable, publish_folder
 from tfeff.storage.staging import staged, staging_dir
 from tfeff.utils.checks import check_path, is_hub_address, is_url
+from tfeff.utils.digests import FILE_NAME, SUFFIX, read_list
 from tfeff.utils.files import check_regular
 from tfeff.utils.partial import temporary_folder
+from tfeff.utils.reading import is_there
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -116,25 +118,39 @@ def check_keeps_inputs(name: str, value: str, inputs: Iterable[str]) -> None:
     Args:
         name: the argument's name.
         value: the path or URL that is to be written.
-        inputs: paths and URLs of the files and folders that are read. A file that is
-            new in one of the folders replaces none.
+        inputs: paths and URLs of the files and folders that are read. A folder here may
+            take a file that is none of its own; one at a URL takes none.
     """
-    output = _one_name(value)
+    output = _one_name(name, value)
     for given in inputs:
-        own = _one_name(given)
-        is_within = output.startswith(f"{own.rstrip('/')}/")
-        if output == own or is_within and (is_url(output) or os.path.exists(output)):
+        if is_url(output) != (is_url(given) and not local_of(given)) or _hub(given):
+            continue
+        own = _one_name(name, given)
+        is_within = output.startswith(f"{own}/")
+        if output == own or is_within and _is_own(own, output):
             raise ValueError(
                 f"`{name}` must not replace what is read. Received: {name}={value!r}, "
                 + (f"in {given!r}" if is_within else "which is read")
             )
 
 
-def _one_name(value):
+def _one_name(name, value):
     """A path or URL by the one name that all ways to write it share."""
     if is_url(value) and not local_of(value):
-        return value.rstrip("/")
+        return Place(name, value).one_url.rstrip("/")
     return os.path.realpath(local_of(value) or value)
+
+
+def _is_own(folder, path):
+    """Whether a path within a folder is of a file that belongs to it."""
+    if is_url(folder):
+        return True  # What is published is a whole.
+    listed = os.path.join(folder, FILE_NAME)
+    if not is_there(listed):
+        return os.path.lexists(path)
+    name = os.path.relpath(path, folder)
+    names = {listed_name for _, listed_name in read_list(listed)}
+    return name in names or name.endswith(SUFFIX) or FILE_NAME in name
 
 
 def _hub(url):

@@ -72,6 +72,11 @@ class Place:
         return 1 if self.scheme in _ONE_CONNECTION else THREADS
 
     @property
+    def one_url(self) -> str:
+        """The URL as fsspec spells it: the same for all ways to write it."""
+        return self._files.unstrip_protocol(self.path)
+
+    @property
     def parent(self) -> "Place | None":
         """The folder above; None above a bucket."""
         head, _, last = self.url.rpartition("/")

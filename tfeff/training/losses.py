@@ -205,7 +205,7 @@ def check_targets(y, names=None):
     if names is not None and isinstance(y, Mapping) and set(y) != set(names):
         raise ValueError(
             f"`y` must have targets of {', '.join(names)}. Received: "
-            f"{', '.join(y)}. The batches must be made for the model's objective"
+            f"{', '.join(y)}. The batches must be made for this model"
         )
 
 

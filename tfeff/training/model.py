@@ -2,7 +2,7 @@ import contextlib
 import contextvars
 import inspect
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import keras
@@ -25,12 +25,7 @@ from tfeff.training.fit_data import (
     num_updates,
 )
 from tfeff.training.loss_scale import LossScaleOptimizer, unscaled
-from tfeff.training.losses import (
-    GlobalMean,
-    MeanOfShares,
-    check_weights,
-    target_weights,
-)
+from tfeff.training.losses import GlobalMean, MeanOfShares, target_weights
 from tfeff.training.optimizers import check_on_replicas
 from tfeff.training.replicas import looped, num_replicas
 from tfeff.training.schedules import schedule_warnings
@@ -183,7 +178,7 @@ class DistributedModel(
         is_dataset = getattr(x, "element_spec", None) is not None
         if is_dataset and "shuffle" not in given:
             kwargs["shuffle"] = False
-        with self._anew_after_errors():
+        with self._anew_after_errors("train_function", "test_function"):
             return super().fit(x, y, *args, **kwargs)
 
     def evaluate(self, x: Any = None, *args: Any, **kwargs: Any) -> Any:
@@ -197,7 +192,7 @@ class DistributedModel(
         given = _arguments("evaluate", x, *args, **kwargs)
         check_batches(self, x, given.get("y"))
         check_ends(x, "steps", given)
-        with self._anew_after_errors():
+        with self._anew_after_errors("test_function"):
             return super().evaluate(x, *args, **kwargs)
 
     def predict(self, x: Any, *args: Any, **kwargs: Any) -> Any:
@@ -209,13 +204,13 @@ class DistributedModel(
         """
         check_batches(self, x)
         check_ends(x, "steps", _arguments("predict", x, *args, **kwargs))
-        with self._anew_after_errors():
+        with self._anew_after_errors("predict_function"):
             return super().predict(x, *args, **kwargs)
 
     def predict_on_batch(self, x: Any) -> Any:
         """As `keras.Model.predict_on_batch`; several replicas share the rows."""
         if num_replicas(self) == 1:
-            with self._anew_after_errors():
+            with self._anew_after_errors("predict_function"):
                 return super().predict_on_batch(x)
         return self.predict(x, batch_size=len(keras.tree.flatten(x)[0]), verbose=0)
 
@@ -233,26 +228,37 @@ class DistributedModel(
             TypeError, ValueError: for a `class_weight`, or without an optimizer, as
                 `fit`.
         """
+        if class_weight is not None and y is None:
+            raise ValueError(
+                "`y` must be the targets of the batch beside `class_weight`. "
+                "Received: y=None"
+            )
         check_class_weight(self, class_weight, x, y, sample_weight)
-        with self._anew_after_errors():
+        with self._anew_after_errors("train_function"):
             return super().train_on_batch(
                 x, y, sample_weight, class_weight, return_dict
             )
 
     def test_on_batch(self, *args: Any, **kwargs: Any) -> Any:
         """As `keras.Model.test_on_batch`."""
-        with self._anew_after_errors():
+        with self._anew_after_errors("test_function"):
             return super().test_on_batch(*args, **kwargs)
 
     @contextlib.contextmanager
-    def _anew_after_errors(self) -> Iterator[None]:
-        """Forgets what was traced half: it would fail in each later call, too."""
+    def _anew_after_errors(self, *functions: str) -> Iterator[None]:
+        """Forgets what was traced half: it would fail in each later call, too.
+
+        Args:
+            *functions: the attributes of what the block may trace. Others may be
+                running: a callback of `fit` may catch an error of `predict`.
+        """
         try:
             yield
         except BaseException as error:
             self.put_values_back()
             if isinstance(error, Exception):
-                self.train_function = self.test_function = self.predict_function = None
+                for function in functions:
+                    setattr(self, function, None)
             raise
         self.forget_values()
 
@@ -364,13 +370,7 @@ class DistributedModel(
 
         At the end of it, Keras reads the losses that layers have added. Before that, a
         loss of global means waits for the other replicas, whose calls replace them.
-
-        Raises:
-            ValueError: if weights by name are not those of all targets.
         """
-        given = _arguments("compute_loss", *args, **kwargs)
-        if isinstance(given.get("y"), Mapping):
-            check_weights(given.get("sample_weight"), given["y"])
         token = _ADDED.set((self, self.losses))
         try:
             return super().compute_loss(*args, **kwargs)
@@ -390,10 +390,9 @@ class DistributedModel(
             the shape of its targets. They must not depend on the model's outputs.
         """
         if isinstance(y, dict):
-            check_weights(sample_weight, y)
             if not isinstance(sample_weight, dict):
                 sample_weight = dict.fromkeys(y, sample_weight)
-            return {n: target_weights(sample_weight[n], t) for n, t in y.items()}
+            return {n: target_weights(sample_weight.get(n), t) for n, t in y.items()}
         if isinstance(y, (list, tuple)):
             if not isinstance(sample_weight, (list, tuple)):
                 sample_weight = [sample_weight] * len(y)

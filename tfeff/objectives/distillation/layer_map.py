@@ -1,6 +1,6 @@
 """Checks of student and teacher, and the map between their layers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import keras
 
@@ -151,7 +151,14 @@ def paired_encoders(student, teacher) -> tuple[Encoder, Encoder]:
 
 
 def check_inputs(student, teacher) -> None:
-    """Raises unless the student's inputs have all that the teacher reads."""
+    """Raises unless the student's inputs have all that the teacher reads by name."""
+    if not isinstance(student.input, Mapping):
+        raise TypeError(
+            "`student` must have a dict of inputs by name, such as `token_ids`. "
+            f"Received: student={student!r:.80}, inputs {student.input!r:.80}"
+        )
+    if not isinstance(teacher.input, Mapping):
+        return
     ranks = [
         {name: len(x.shape) for name, x in model.input.items()}
         for model in (student, teacher)
@@ -171,7 +178,8 @@ def check_names_of_classes(student, teacher) -> None:
         raise ValueError(
             "`student` and `teacher` must have the same `label_names`, in one order, "
             f"where `prediction` is compared. Received: {names[0]!r:.80} of the "
-            f"student, {names[1]!r:.80} of the teacher"
+            f"student, {names[1]!r:.80} of the teacher. Where they mean the same, set "
+            "`teacher.label_names` to None"
         )
 
 

@@ -111,7 +111,12 @@ def check_comparable(student, teacher) -> dict:
     """
     shapes, others = (output_shapes(x) for x in (student, teacher))
     ranks = {len(shape) for shape in shapes.values()}
-    if shapes != others or not ranks <= ({1, 2, 3} if None in shapes else {2}):
+    are_alike = shapes.keys() == others.keys() and all(
+        len(shape) == len(others[name])
+        and all(None in pair or len({*pair}) == 1 for pair in zip(shape, others[name]))
+        for name, shape in shapes.items()
+    )
+    if not are_alike or not ranks <= ({1, 2, 3} if None in shapes else {2}):
         raise ValueError(
             "`student` and `teacher` must have logits [B, C] of as many classes, "
             "[B, M, V] or [B, T, C] of the same tokens, logits [B, T] of the same "

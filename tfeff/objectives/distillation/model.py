@@ -207,9 +207,9 @@ class Distillation(DistributedModel):
         layer_weights_given = layer_weights
         layer_weights = check_layer_weights(layer_weights, encoders[0].num_layers)
         weights = _weights_of_terms(chosen, loss_weights, layer_weights)
+        check_inputs(student, teacher)
         if "prediction" in weights or "label" in weights:
             check_outputs(student)
-        check_inputs(student, teacher)
         if "prediction" in weights:
             check_comparable(student.output, teacher.output)
             check_names_of_classes(student, teacher)
@@ -302,7 +302,9 @@ class Distillation(DistributedModel):
 
     def labelled(self) -> tuple[Sequence, Any]:
         if isinstance(self.student, Encoder):
-            return (), None  # Labels are not read.
+            raise ValueError(
+                "`class_weight` must be None for encoders, of which no labels are read"
+            )
         loss = getattr(self.student, "default_loss", lambda: None)()
         return self.student.outputs, loss
 
@@ -337,6 +339,12 @@ class Distillation(DistributedModel):
             return y_pred
         outputs, loss = y_pred["label"], self.student.default_loss()
         check_targets(y, loss if isinstance(loss, dict) else None)
+        if isinstance(y, Mapping) != isinstance(loss, dict):
+            names = f", by name: {', '.join(loss)}" if isinstance(loss, dict) else ""
+            raise ValueError(
+                f"`y` must be the targets of the student's outputs{names}. "
+                f"Received: y of type {type(y).__name__}"
+            )
         if not isinstance(loss, dict):
             value = loss.call(y, ops.cast(outputs, loss.dtype))
         else:
