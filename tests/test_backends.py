@@ -148,12 +148,15 @@ from tests.subjects.objectives import make_encoder
 from tfeff.tasks import Classifier, SpanQA, TokenClassifier
 from tfeff.training import AdamW, load_checkpoint, save_checkpoint
 ids = np.random.default_rng(0).integers(5, 30, (12, 8)).astype("int32")
-inputs = {"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": 0 * ids + 1}
+# Answers are in the second segment.
+segments = 0 * ids + (np.arange(8) > 2)
+inputs = {"token_ids": ids, "segment_ids": segments, "padding_mask": 0 * ids + 1}
 classes = ids[:, 0] % 2
+spans = {"start": 3 + classes, "end": 4 + classes}
 for task, labels in (
     (lambda encoder: Classifier(encoder, 2, dropout=0.5), classes),
     (lambda encoder: TokenClassifier(encoder, 2, dropout=0.5), ids % 2),
-    (lambda encoder: SpanQA(encoder, dropout=0.5), {"start": classes, "end": classes}),
+    (lambda encoder: SpanQA(encoder, dropout=0.5), spans),
 ):
     def fit(model):
         shown = {"batch_size": 4, "shuffle": False, "verbose": 0}

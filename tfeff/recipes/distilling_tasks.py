@@ -10,6 +10,7 @@ import keras
 import tensorflow as tf
 
 import tfeff
+from tfeff.data.finetuning.columns import are_reordered
 from tfeff.data.finetuning.examples import chosen
 from tfeff.datasets.kinds import KINDS
 from tfeff.objectives.distillation.layer_map import check_tokenizers
@@ -275,11 +276,8 @@ def _load_teacher(settings, dataset):
             f"teacher={settings.teacher!r}, a `{type(teacher).__name__}`"
         )
     if expected in _NAMED:
-        # Names may differ, but a name that both have must be of the same class.
         names, wanted = teacher.label_names or (), dataset.label_names
-        shared = set(names) & set(wanted)
-        is_reordered = any(names.index(x) != wanted.index(x) for x in shared)
-        if teacher.num_classes != len(wanted) or is_reordered:
+        if teacher.num_classes != len(wanted) or are_reordered(names, wanted):
             found = list(names) or f"{teacher.num_classes} classes"
             raise ValueError(
                 f"`teacher` must have the classes of {dataset.name}, {list(wanted)}. "

@@ -59,7 +59,7 @@ def evaluate(settings: EvaluateSettings) -> dict[str, float]:
         TypeError: if `settings` are not `EvaluateSettings`.
         ValueError: if the folder is not of such a run or preset, has no such
             checkpoint, or a file is damaged; if the corpus holds no text; if `output`
-            is a file that is read, or one in the folder that is; if the
+            is a file that is read, or belongs to the folder that is; if the
             pseudo-perplexity is wanted of a model that predicts no tokens.
         OSError: if a file of text cannot be read.
 

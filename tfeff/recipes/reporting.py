@@ -87,7 +87,7 @@ def report(settings: ReportSettings) -> dict[str, dict[str, dict[str, float]]]:
         ValueError: if there is no run; if a folder that is named alone is not of a
             finished run of `finetune` or `answer` (what globs match beside such runs
             is left out, and told on standard error); if a file is damaged; if there is
-            no folder for `output`, or it is a file of such a run.
+            no folder for `output`, or it is a file of a run that `runs` match.
 
     Example:
     ```python

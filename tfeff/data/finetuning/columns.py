@@ -1,5 +1,6 @@
 """Checks of the columns of examples, which users may make by hand."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,15 @@ def _check_unicode(name, text, index):
         raise ValueError(
             f"`{name}` must be Unicode text. Received: {text!a:.80} at {index}"
         )
+
+
+def are_reordered(names: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether a name that both lists of names have is of another class in each.
+
+    Names themselves may differ, as where one has none that mean something.
+    """
+    shared = set(names) & set(others)
+    return any(names.index(name) != others.index(name) for name in shared)
 
 
 def check_label_names(values: Any) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import keras
 
+from tfeff.data.finetuning.columns import are_reordered
 from tfeff.data.text.tokenizers import check_tokenizer, tokenizer_fingerprint
 from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import encoder_of
@@ -172,14 +173,13 @@ def check_inputs(student, teacher) -> None:
 
 
 def check_names_of_classes(student, teacher) -> None:
-    """Raises if both models name their classes, and do so differently."""
-    names = [getattr(model, "label_names", None) for model in (student, teacher)]
-    if None not in names and names[0] != names[1]:
+    """Raises if a name is that of another class in each model."""
+    names = [getattr(model, "label_names", None) or () for model in (student, teacher)]
+    if are_reordered(*names):
         raise ValueError(
-            "`student` and `teacher` must have the same `label_names`, in one order, "
-            f"where `prediction` is compared. Received: {names[0]!r:.80} of the "
-            f"student, {names[1]!r:.80} of the teacher. Where they mean the same, set "
-            "`teacher.label_names` to None"
+            "`student` and `teacher` must have their `label_names` in one order where "
+            f"`prediction` is compared. Received: {names[0]!r:.80} of the student, "
+            f"{names[1]!r:.80} of the teacher"
         )
 
 

@@ -132,10 +132,10 @@ class Distillation(DistributedModel):
             number, or it or `soften` is given without the term `prediction`; if
             `attention`, `reduction`, `soften` or a name of `loss_weights` is unknown;
             if they are the same model, their vocabularies, tokenizers, numbers of
-            logits or, where predictions are compared, `label_names` differ, the map of
-            layers that are compared does not fit, an attention lacks these maps, the
-            heads cannot be paired, widths differ where cosines are compared, a weight
-            is negative, or no term is chosen.
+            logits or orders of `label_names` differ, the map of layers that are
+            compared does not fit, an attention lacks these maps, the heads cannot
+            be paired, widths differ where cosines are compared, a weight is negative,
+            or no term is chosen.
 
     Example:
 

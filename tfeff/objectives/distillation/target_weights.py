@@ -76,8 +76,8 @@ def prediction_weights(sample_weight, inputs, model: keras.Model):
     Args:
         sample_weight: as a batch has it: `None`, `[B]` or `[B, 1]`, `[B, M]` for masked
             tokens, `[B, T]` for tokens, or a dict of weights of examples for several
-            outputs. The weight of padding is 0 but where weights
-            of tokens tell another.
+            outputs. The weight of padding is 0 but where weights of tokens tell
+            another.
         inputs: the model's inputs.
         model: the student.
 
