@@ -239,13 +239,21 @@ def test_flags_become_settings():
         (ValueError, "Did you mean: steps", ("--stepps=3",)),
         (ValueError, "begin with '--'; .* Received: steps=3", ("steps=3",)),
         (ValueError, "`override` must be NAME=VALUE", ("--override=layers",)),
-        (ValueError, "--sizes must be given once.*2 times", ("--sizes=1", "--sizes=2")),
     ],
 )
 def test_wrong_flags_are_named(error, message, arguments):
     given = () if "folder" in message else ("--folder=x",)
     with pytest.raises(error, match=message):
         flags.parse(Example, [*given, *arguments])
+
+
+def test_a_list_that_is_given_twice_is_told(capsys):
+    values = flags.parse(Example, ["--folder=x", "--sizes=1,2", "--sizes=3"])
+    assert values.sizes == (3,)
+    told = capsys.readouterr().err
+    assert "--sizes is given 2 times, of which the last counts: 3." in told
+    flags.parse(Example, ["--folder=x", "--sizes=1,2", "--steps=1", "--steps=2"])
+    assert not capsys.readouterr().err
 
 
 def test_a_flag_in_place_of_another():

@@ -7,6 +7,7 @@ from absl import flags
 
 from tfeff.command.flag_groups import grouped
 from tfeff.recipes.settings import Field, Settings, fields_of
+from tfeff.utils.job_output import say
 
 WIDTH = 88  # Of lines at most.
 _CONFIG = (
@@ -49,7 +50,7 @@ def parse(cls: type[Settings], arguments: Sequence[str]) -> Settings:
         raise ValueError(message) from None
     except flags.Error as error:
         raise ValueError(str(error)) from None
-    _check_times(fields, values)
+    _check_others(fields, values)
     found = {
         field.name: _value(field, values[field.name].value)
         for field in fields
@@ -76,24 +77,31 @@ def parse(cls: type[Settings], arguments: Sequence[str]) -> Settings:
             f"{_shown(field)} ({field.help.rstrip('.')})" for field in missing
         )
         raise ValueError(f"{', '.join(flags_and_help)} must be given.")
-    return cls(**found)
+    settings = cls(**found)
+    _tell_of_twice(fields, values)
+    return settings
 
 
-def _check_times(fields, values):
-    """Raises for lists that are given twice, and flags that stand for another."""
+def _check_others(fields, values):
+    """Raises for a flag beside the one that stands in its place."""
     for field in fields:
-        if field.behind_dashes or not (times := values[field.name].present):
-            continue
-        if field.is_tuple and not field.repeated and times > 1:
+        other = field.in_place_of
+        if other and values[field.name].value is not None and values[other].present:
             raise ValueError(
-                f"--{field.name} must be given once, with commas between its values. "
-                f"Received: it {times} times"
+                f"--{other} must be left out beside --{field.name}, which stands in "
+                "its place. Received: both"
             )
-        stands = field.in_place_of and values[field.name].value is not None
-        if stands and values[field.in_place_of].present:
-            raise ValueError(
-                f"--{field.in_place_of} must be left out beside --{field.name}, which "
-                "stands in its place. Received: both"
+
+
+def _tell_of_twice(fields, values):
+    """Tells of lists that are given twice, whose values do not add up."""
+    for field in fields:
+        if not field.is_tuple or field.repeated or field.behind_dashes:
+            continue
+        if (times := values[field.name].present) > 1:
+            say(
+                f"--{field.name} is given {times} times, of which the last counts: "
+                f"{','.join(values[field.name].value)}. Several values need commas"
             )
 
 
