@@ -540,20 +540,16 @@ def test_a_model_that_was_compiled_twice_loads(tmp_path):
 @pytest.mark.parametrize(
     ("task", "labels", "error"),
     [
-        (lambda e: Regressor(e), [0.2, 1.4], "`class_weight` .* ratings"),
-        (lambda e: TokenClassifier(e, 3), [[0] * 7, [1] * 7], "labels of tokens"),
-        (lambda e: Classifier(e, 2), [0, 1], "integers from 0 to 1"),
-        (SpanQA, {"start": [0, 0], "end": [0, 0]}, "targets by name"),
+        (Regressor, np.array([0.2, 1.4]), "`class_weight` .* ratings"),
+        (lambda e: TokenClassifier(e, 3), np.ones((2, 7), int), "labels of tokens"),
+        (lambda e: Classifier(e, 2), np.array([0, 1]), "integers from 0 to 1"),
+        (SpanQA, dict.fromkeys(("start", "end"), np.zeros(2, int)), "targets by name"),
     ],
 )
 def test_weights_of_what_is_no_class(task, labels, error):
     model = Distillation(*map(task, make_pair()))
     model.compile()
     inputs, _ = make_inputs(2)
-    is_dict = isinstance(labels, dict)
-    labels = (
-        {n: np.array(x) for n, x in labels.items()} if is_dict else np.array(labels)
-    )
     for run in (model.fit, model.train_on_batch):
         with pytest.raises(ValueError, match=error):
             run(inputs, labels, class_weight={0: 1.0, 7: 9.0})

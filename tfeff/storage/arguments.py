@@ -17,10 +17,9 @@ from tfeff.storage.place import Place
 from tfeff.storage.publishing import check_new, check_publishable, publish_folder
 from tfeff.storage.staging import staged, staging_dir
 from tfeff.utils.checks import check_path, is_hub_address, is_url
-from tfeff.utils.digests import FILE_NAME, SUFFIX, read_list
+from tfeff.utils.digests import FILE_NAME, SUFFIX, read_digests
 from tfeff.utils.files import check_regular
 from tfeff.utils.partial import temporary_folder
-from tfeff.utils.reading import is_there
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -145,12 +144,12 @@ def _is_own(folder, path):
     """Whether a path within a folder is of a file that belongs to it."""
     if is_url(folder):
         return True  # What is published is a whole.
-    listed = os.path.join(folder, FILE_NAME)
-    if not is_there(listed):
+    try:
+        digests = read_digests(folder)
+    except FileNotFoundError:
         return os.path.lexists(path)
     name = os.path.relpath(path, folder)
-    names = {listed_name for _, listed_name in read_list(listed)}
-    return name in names or name.endswith(SUFFIX) or FILE_NAME in name
+    return name in digests or name.endswith(SUFFIX) or FILE_NAME in name
 
 
 def _hub(url):
