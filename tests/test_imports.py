@@ -112,6 +112,21 @@ def test_folders_import_each_other_in_no_circle():
     graphlib.TopologicalSorter(graph).prepare()
 
 
+def test_modules_import_each_other_in_no_circle():
+    """Imports inside functions count, too; names that are loaded lazily do not."""
+    paths = {path for path in PACKAGE.glob("**/*.py") if path.name != "__init__.py"}
+    graph = {
+        path: {
+            module
+            for name in imported_modules(path)
+            for module in [PACKAGE.parent.joinpath(*name.split(".")).with_suffix(".py")]
+            if module in paths
+        }
+        for path in paths
+    }
+    graphlib.TopologicalSorter(graph).prepare()
+
+
 def test_no_test_imports_from_another():
     """Helpers that several share stand in `tests/subjects`."""
     for path in Path(__file__).parent.glob("**/*.py"):

@@ -29,7 +29,7 @@ from tfeff.convert import swap_positions
 from tfeff.encoders import Encoder, attentions, build, presets
 from tfeff.objectives import MaskedLM
 from tfeff.training import DistributedModel, load_checkpoint, save_checkpoint
-from tfeff.utils.digests import read_digests
+from tfeff.utils.digests import check_digests, read_digests, write_digests
 
 BIAS = {"name": "relative", "method": "bias", "num_buckets": 8, "max_distance": 5}
 ARGUMENTS = {
@@ -120,6 +120,16 @@ def test_a_preset_has_no_weights_of_an_earlier_one(first, second, tmp_path):
     encoder.save_to_preset(str(again), max_shard_size=second)
     assert set(os.listdir(folder)) - {"again", "model.txt"} == set(os.listdir(again))
     assert read_digests(folder).keys() == read_digests(str(again)).keys()
+
+
+def test_digests_of_names_that_are_not_utf8_stay(tmp_path):
+    encoder, name = tiny("bert_base"), os.fsdecode(b"a\xff.txt")
+    encoder.save_to_preset(str(tmp_path), max_shard_size=1e-6)
+    (tmp_path / name).write_text("A file of somebody's.")
+    write_digests(str(tmp_path))
+    encoder.save_to_preset(str(tmp_path))
+    assert name in read_digests(str(tmp_path))
+    check_digests(str(tmp_path))
 
 
 # Arguments of attentions that may be arrays.

@@ -1,5 +1,6 @@
 """`tfeff convert`."""
 
+import tfeff
 from tfeff.recipes.settings import Settings, setting, settings
 from tfeff.utils.job_output import job_output
 
@@ -68,8 +69,6 @@ def convert(settings: ConvertSettings) -> None:
 
 
 def _write(settings):
-    import tfeff
-
     print(f"Reading {settings.source} ...")
     written = tfeff.convert.to_huggingface(
         settings.source, settings.destination, architecture=settings.architecture
@@ -92,8 +91,6 @@ def _write(settings):
 
 
 def _read(settings):
-    import tfeff
-
     print(f"Reading {settings.source} ...")
     converted = tfeff.convert.convert(
         settings.source, settings.destination, overwrite=settings.overwrite

@@ -36,7 +36,7 @@ def parse(cls: type[Settings], arguments: Sequence[str]) -> Settings:
         if not field.behind_dashes:
             _define(field, values)
     if cls.recipe:
-        flags.DEFINE_string("config", None, _CONFIG, values, module_name="tfeff")
+        flags.DEFINE_string("config", None, _CONFIG, values)
     try:
         _, *left = values(["tfeff", *arguments])
     except flags.UnrecognizedFlagError as error:
@@ -161,11 +161,17 @@ class _Lenient(flags.ArgumentParser):
 
 
 def _define(field: Field, values: flags.FlagValues):
-    of_flag = dict(name=field.name, default=None, help=field.help, flag_values=values)
+    of_flag = dict(
+        name=field.name,
+        default=None,
+        help=field.help,
+        flag_values=values,
+        module_name="tfeff",
+    )
     if field.repeated:
-        flags.DEFINE_multi_string(**of_flag, module_name="tfeff")
+        flags.DEFINE_multi_string(**of_flag)
     elif field.is_tuple:
-        flags.DEFINE_list(**of_flag, module_name="tfeff")
+        flags.DEFINE_list(**of_flag)
     else:
         define = {
             bool: flags.DEFINE_boolean,
@@ -174,7 +180,7 @@ def _define(field: Field, values: flags.FlagValues):
             str: flags.DEFINE_string,
             dict: flags.DEFINE_multi_string,
         }[field.kind]
-        define(**of_flag, module_name="tfeff")
+        define(**of_flag)
         flag = values[field.name]
         if field.kind in (bool, int, float):
             flag.parser = _Lenient(flag.parser, _takes_none(field))

@@ -24,6 +24,7 @@ from tfeff.utils.digests import (
     read_digests,
     read_list,
     write_digests,
+    write_list,
 )
 from tfeff.utils.disks import reserve
 from tfeff.utils.files import write_text
@@ -115,12 +116,8 @@ def remove_other_weights(folder: str, weights_file: str) -> None:
         os.remove(os.path.join(folder, name))
     digests = os.path.join(folder, FILE_NAME)
     if others and os.path.exists(digests):
-        kept_lines = [
-            f"{digest}  {name}\n"
-            for digest, name in read_list(digests)
-            if name not in others
-        ]
-        write_text(digests, "".join(kept_lines))
+        listed = {name: digest for digest, name in read_list(digests)}
+        write_list(digests, {n: listed[n] for n in listed.keys() - others})
 
 
 def check_no_heads(preset_dir: str | os.PathLike) -> None:

@@ -8,7 +8,7 @@ from keras import ops
 from tfeff.compat.layers import keras_mask, rebuilds_model
 from tfeff.ops.activations import gelu_tanh
 from tfeff.ops.ids import check_integers
-from tfeff.utils.checks import check_integer
+from tfeff.utils.checks import check_integer, shapes_agree
 
 
 def check_dense(name: str, value) -> None:
@@ -228,10 +228,7 @@ def check_token_ids(name: str, ids, shape=None):
 def check_same_shape(name: str, tensor, expected) -> None:
     """Raises unless the shape of `tensor` can be `expected`; None fits anything."""
     shape, expected = tuple(tensor.shape), tuple(expected)
-    if len(shape) != len(expected) or any(
-        size is not None and wanted is not None and size != wanted
-        for size, wanted in zip(shape, expected)
-    ):
+    if not shapes_agree(shape, expected):
         raise ValueError(
             f"`{name}` must have shape (batch, length), that of the tokens: "
             f"{expected}. Received: {name}.shape={shape}"

@@ -26,6 +26,7 @@ from tfeff.training.target_metrics import (
     SparseAccuracy,
     SparseCrossEntropy,
 )
+from tfeff.utils.checks import shapes_agree
 from tfeff.utils.definitions import check_config, has_own
 from tfeff.utils.types import Config, Tensor
 
@@ -39,6 +40,7 @@ _OF_PROBABILITIES = (
     keras.losses.dice,
     keras.losses.tversky,
 )
+
 _NAMES_OF_PROBABILITIES = ("crossentropy", "ce")
 
 
@@ -380,10 +382,7 @@ def as_columns(y, y_pred, sample_weight=None) -> tuple:
     y_pred = ops.expand_dims(y_pred, -1)
     if len(y.shape) == len(y_pred.shape) - 1:
         y = ops.expand_dims(y, -1)
-    sizes = zip(y.shape, y_pred.shape)
-    if len(y.shape) != len(y_pred.shape) or any(
-        None not in pair and len({*pair}) > 1 for pair in sizes
-    ):
+    if not shapes_agree(y.shape, y_pred.shape):
         raise ValueError(
             f"`y` must have the shape of the outputs, {tuple(y_pred.shape[:-1])}, or "
             f"be a column of one axis more. Received: shape {tuple(y.shape)}"

@@ -10,7 +10,7 @@ from keras import ops
 from tfeff.layers.attention import accepts
 from tfeff.layers.encoder_block import blocks_of
 from tfeff.layers.record_layers import PROBABILITIES, Recording, record_layers
-from tfeff.utils.checks import check_integer, check_iterable
+from tfeff.utils.checks import check_finite_batches, check_integer
 
 INPUTS = ("token_ids", "segment_ids", "padding_mask")
 
@@ -137,17 +137,6 @@ def attention_maps(encoder: keras.Model, batches: Iterable) -> AttentionMaps:
     return AttentionMaps(totals, pairs)
 
 
-def check_batches(batches: Iterable) -> Iterable:
-    """Returns `batches` if they can be iterated over and end, else raises."""
-    check_iterable("batches", batches, "batches of inputs")
-    if getattr(batches, "cardinality", int)() == -1:  # An infinite tf.data.Dataset.
-        raise ValueError(
-            "`batches` must be finitely many, such as `batches.take(8)`. "
-            "Received: an infinite data set"
-        )
-    return batches
-
-
 def recordings(
     encoder, batches: Iterable, attention: str | None
 ) -> Iterator[tuple[np.ndarray, Recording]]:
@@ -165,7 +154,7 @@ def recordings(
     Raises:
         TypeError, ValueError: as `attention_maps`.
     """
-    check_batches(batches)
+    check_finite_batches(batches)
     for block in blocks_of(encoder) if attention else ():
         if not accepts(block.attention, "return_attention_scores"):
             raise ValueError(

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 import keras
 
 from tfeff.plots.attention import draw_average, draw_concentration
-from tfeff.plots.attention_maps import attention_maps, check_batches
+from tfeff.plots.attention_maps import attention_maps
 from tfeff.plots.head_maps import attention_heads, similar_heads
 from tfeff.plots.layer_changes import layer_stability
 from tfeff.plots.partitions import partition_functions, partition_values
 from tfeff.plots.relative_tables import relative_embeddings, relative_tables
 from tfeff.storage.arguments import ADD_OR_REPLACE, paths
-from tfeff.utils.checks import check_path
+from tfeff.utils.checks import check_finite_batches, check_path
 
 
 @paths(folder=ADD_OR_REPLACE)
@@ -55,7 +55,7 @@ def draw_all(
     """
     folder = check_path("folder", folder)
     # Batches that can be read only once serve all figures, too.
-    batches = list(check_batches(batches))
+    batches = list(check_finite_batches(batches))
     maps = attention_maps(encoder, batches)
     drawings = {
         "average_attention": lambda path: draw_average(maps, path, length=50),

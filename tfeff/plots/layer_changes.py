@@ -9,9 +9,10 @@ import numpy as np
 from keras import ops
 
 from tfeff.layers.encoder_block import blocks_of
-from tfeff.plots.attention_maps import check_batches, recordings
+from tfeff.plots.attention_maps import recordings
 from tfeff.plots.figure import check_figure_path, figure_axes, legend_beside
 from tfeff.storage.arguments import REPLACE, paths
+from tfeff.utils.checks import check_finite_batches
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,7 +134,7 @@ def layer_stability(
             )
     check_figure_path(path)
     # Batches that can be read only once serve all encoders, too.
-    batches = list(check_batches(batches))
+    batches = list(check_finite_batches(batches))
     changes = {
         label: layer_changes(encoder, batches) for label, encoder in encoders.items()
     }

@@ -13,6 +13,7 @@ from tfeff.recipes.pretraining_model import make_model
 from tfeff.recipes.settings import check_settings
 from tfeff.recipes.stack_settings import StackSettings
 from tfeff.training.double_depth import check_grows
+from tfeff.training.stacking import check_switch_steps
 from tfeff.utils.checks import check_choice
 from tfeff.utils.naming import named_as
 
@@ -131,12 +132,7 @@ def _switch_steps(settings):
             "`switch_steps` must be one for each of `doublings`. Received: "
             f"switch_steps={settings.switch_steps}, doublings={settings.doublings}"
         )
-    steps = [*settings.switch_steps, settings.steps]
-    multiples = not any(step % settings.eval_every for step in steps)
-    if not multiples or sorted(set(steps)) != steps:
-        raise ValueError(
-            "`switch_steps` must increase up to below `steps`, all multiples of "
-            f"`eval_every`. Received: switch_steps={settings.switch_steps}, "
-            f"steps={settings.steps}, eval_every={settings.eval_every}"
-        )
-    return list(settings.switch_steps)
+    switch_steps = list(settings.switch_steps)
+    with named_as(total_steps="steps", steps_per_epoch="eval_every"):
+        check_switch_steps(switch_steps, settings.steps, settings.eval_every)
+    return switch_steps

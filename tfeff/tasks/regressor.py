@@ -13,7 +13,7 @@ from tfeff.objectives.heads import Head
 from tfeff.objectives.objective import TARGET_MEAN, as_columns
 from tfeff.tasks.task import PooledTask, but_for
 from tfeff.training.losses import GlobalMean
-from tfeff.utils.checks import check_positive, is_number
+from tfeff.utils.checks import check_positive, is_number, shapes_agree
 from tfeff.utils.types import Config
 
 
@@ -34,9 +34,7 @@ def squared_error(y_true, y_pred, scale=1.0):
     shape, expected = tuple(y_true.shape), tuple(y_pred.shape)
     if len(shape) == len(expected) + 1 and shape[-1] == 1:
         y_true = ops.squeeze(y_true, -1)
-    elif len(shape) != len(expected) or any(
-        None not in (a, b) and a != b for a, b in zip(shape, expected)
-    ):
+    elif not shapes_agree(shape, expected):
         raise ValueError(
             f"`y_true` must have the shape of the outputs, {expected}, or be a column "
             f"of one axis more. Received: shape {shape}"

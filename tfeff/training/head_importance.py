@@ -11,7 +11,7 @@ from tfeff.layers.encoder_block import blocks_of
 from tfeff.layers.head_masks import masked_heads
 from tfeff.training.replicas import num_replicas
 from tfeff.utils.backend import check_tensorflow
-from tfeff.utils.checks import check_choice
+from tfeff.utils.checks import check_choice, check_finite_batches
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,11 +98,7 @@ def head_importance(model: keras.Model, batches: tf.data.Dataset) -> HeadImporta
         raise ValueError(
             f"`model` must be on one device. Received: one on {replicas} replicas"
         )
-    if batches.cardinality() == tf.data.INFINITE_CARDINALITY:
-        raise ValueError(
-            "`batches` must be finitely many, such as `batches.take(8)`. "
-            "Received: an infinite data set"
-        )
+    check_finite_batches(batches)
     attentions = [block.attention for block in blocks_of(encoder)]
     # Variables, so that one compiled function serves all evaluations.
     masks = [

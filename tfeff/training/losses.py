@@ -8,6 +8,7 @@ from keras import ops
 from tfeff.compat.layers import keras_mask
 from tfeff.ops.ids import check_integers, check_known, check_range, exact_tensor
 from tfeff.training.replicas import sum_over_replicas
+from tfeff.utils.checks import shapes_agree
 from tfeff.utils.types import DType, Tensor
 
 # The commonest cause of targets that are floats.
@@ -15,6 +16,7 @@ _OF_RATINGS = (
     ": labels of `TextExamples` without `label_names` are ratings. Give `label_names`, "
     "or use a `Regressor`"
 )
+
 _SHARES = contextvars.ContextVar("weights_are_shares", default=False)
 
 
@@ -268,8 +270,8 @@ def _mask_of_targets(y_pred, losses):
     mask = keras_mask(y_pred)
     if mask is None or len(mask.shape) > len(losses.shape):
         return None
-    sizes = zip(mask.shape, losses.shape)
-    return mask if all(None in pair or len({*pair}) == 1 for pair in sizes) else None
+    targets = losses.shape[: len(mask.shape)]
+    return mask if shapes_agree(mask.shape, targets) else None
 
 
 def _check_unmasked(mask):

@@ -92,7 +92,7 @@ def train_by_stacking(
     """
     switch_steps = list(switch_steps)
     num_layers = check_integer("num_layers", num_layers)
-    _check_steps(switch_steps, total_steps, steps_per_epoch)
+    check_switch_steps(switch_steps, total_steps, steps_per_epoch)
     keep_steps = check_kept_steps(keep_steps, steps_per_epoch, total_steps)
     patience = check_patience(patience, validation_data)
     check_choice("optimizer", optimizer, OPTIMIZERS)
@@ -183,7 +183,10 @@ def _growths_left(depth, num_layers, most):
     )
 
 
-def _check_steps(switches, total, steps_per_epoch):
+def check_switch_steps(
+    switches: Sequence[int], total: int, steps_per_epoch: int
+) -> None:
+    """Raises unless the steps increase up to below `total`, all of whole epochs."""
     steps_per_epoch = check_integer("steps_per_epoch", steps_per_epoch)
     for step in switches:
         check_integer("switch_steps", step)

@@ -8,6 +8,7 @@ import contextlib
 import hashlib
 import itertools
 import json
+import logging
 import os
 import re
 import zipfile
@@ -22,6 +23,7 @@ import tfeff
 from tfeff.training.checkpoint_folder import checkpoint_path, latest_checkpoint
 from tfeff.training.coordination import coordination_service
 from tfeff.utils.checks import check_json
+from tfeff.utils.loggers import quieter
 from tfeff.utils.reading import is_unreadable
 
 T = TypeVar("T")
@@ -390,7 +392,8 @@ def gather(value: Any) -> dict[str, Any]:
     line = json.dumps({worker_name(): value}) + "\n"
     codes = tf.constant(np.frombuffer(line.encode(), np.uint8), tf.int32)
     local = strategy.experimental_distribute_values_from_function(lambda _: codes)
-    with _without_warnings():  # It warns that each call makes a function anew.
+    # It warns that each call makes a function anew.
+    with quieter("tensorflow", logging.ERROR):
         gathered = strategy.gather(local, axis=0).numpy()
     # It fails where others have already gone on, or where one is lost, which shows
     # later.
@@ -402,14 +405,3 @@ def gather(value: Any) -> dict[str, Any]:
     for line in text.splitlines():  # One for each replica.
         everyone |= json.loads(line)
     return dict(sorted(everyone.items()))
-
-
-@contextlib.contextmanager
-def _without_warnings():
-    logger = tf.get_logger()
-    level = logger.level
-    logger.setLevel("ERROR")
-    try:
-        yield
-    finally:
-        logger.setLevel(level)

@@ -6,7 +6,7 @@ import json
 import numbers
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 # Any types to type checkers, which cannot compare values of the abstract ones.
@@ -50,6 +50,13 @@ def differences(one: Mapping, other: Mapping) -> list[tuple[str, Any, Any]]:
     """
     pairs = ((name, one.get(name), other.get(name)) for name in sorted({*one, *other}))
     return [(name, *values) for name, *values in pairs if values[0] != values[1]]
+
+
+def shapes_agree(one: Sequence, other: Sequence) -> bool:
+    """Whether two shapes can be of the same tensor; `None` is a size not known."""
+    return len(one) == len(other) and all(
+        None in sizes or sizes[0] == sizes[1] for sizes in zip(one, other)
+    )
 
 
 def is_integer(value: Any) -> bool:
@@ -153,6 +160,17 @@ def check_iterable(name: str, value: Any, what: str) -> Iterable:
     if not is_iterable or getattr(value, "shape", None) == ():
         raise TypeError(f"`{name}` must be {what}. Received: {name}={value!r}")
     return value
+
+
+def check_finite_batches(batches: Any) -> Iterable:
+    """Returns `batches` if they can be iterated over and end, else raises."""
+    check_iterable("batches", batches, "batches of inputs")
+    if getattr(batches, "cardinality", int)() == -1:  # An infinite tf.data.Dataset.
+        raise ValueError(
+            "`batches` must be finitely many, such as `batches.take(8)`. "
+            "Received: an infinite data set"
+        )
+    return batches
 
 
 def check_ordered(name: str, value: Any, what: str) -> Iterable:

@@ -8,8 +8,7 @@ import apache_beam as beam
 
 from tfeff.data.text.beam_parts import PartPlace, places, read_parts
 from tfeff.data.text.corpus import Part
-from tfeff.data.text.documents import encoded
-from tfeff.data.text.samples import KEYS, key
+from tfeff.data.text.documents import HASHES, encoded, hash_of
 from tfeff.storage.shared_folder import SharedFolder
 
 
@@ -21,7 +20,7 @@ class Drawn(NamedTuple):
 
 
 def draw(pipeline, parts: Iterable[Part], num_bytes: int, folder: SharedFolder):
-    """Writes the documents whose keys are the lowest, with about so many bytes."""
+    """Writes the documents whose hashes are the lowest, with about so many bytes."""
     numbered = read_parts(pipeline, parts)
     where = beam.pvalue.AsSingleton(places(numbered))
     return numbered | "Draw" >> beam.Map(_draw, where, num_bytes, folder)
@@ -47,7 +46,7 @@ def _draw(
 ) -> None:
     number, part = item
     total = sum(place.num_bytes for place in where.values())
-    limit = KEYS * num_bytes // max(total, 1)
-    found = [d for d, text in encoded(part.read()) if key(text) < limit]
+    limit = HASHES * num_bytes // max(total, 1)
+    found = [d for d, text in encoded(part.read()) if hash_of(text) < limit]
     with folder.written(file_of(number)) as unfinished, open(unfinished, "w") as file:
-        json.dump(Drawn(limit >= KEYS, found), file)
+        json.dump(Drawn(limit >= HASHES, found), file)

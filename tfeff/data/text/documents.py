@@ -1,9 +1,12 @@
 """Checks of documents, which several functions of `tfeff.data` take."""
 
+import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 
 from tfeff.utils.checks import in_place_of
+
+HASHES = 2**256  # The hash of a document is below it.
 
 
 def check_documents(documents: object) -> None:
@@ -64,3 +67,8 @@ def encoded(documents: Iterable[str]) -> Iterator[tuple[str, bytes]]:
                 f"document {index} with {document[error.start]!a} at character "
                 f"{error.start}"
             ) from error
+
+
+def hash_of(text: bytes) -> int:
+    """The hash of a document in UTF-8, which samples are drawn by."""
+    return int.from_bytes(hashlib.sha256(text).digest(), "big")

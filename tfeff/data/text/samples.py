@@ -1,18 +1,16 @@
 """Samples of documents, drawn by a hash of their text."""
 
-import hashlib
 import heapq
 import os
 from collections.abc import Iterable, Sequence
 
 from tfeff.data.text.corpus import parts_of
-from tfeff.data.text.documents import check_documents, encoded
+from tfeff.data.text.documents import check_documents, encoded, hash_of
 from tfeff.storage.place import Place
 from tfeff.storage.shared_folder import shared_scratch
 from tfeff.utils.beam import BeamJobs, check_picklable
 from tfeff.utils.checks import check_integer, check_path, is_url
 
-KEYS = 2**256  # A document's key is below it.
 _FIRST_GUESS = 2  # Workers first keep this many times the bytes wanted.
 
 
@@ -81,11 +79,6 @@ def sample(
     return first.documents()
 
 
-def key(text: bytes) -> int:
-    """The place of a document in the order by hash."""
-    return int.from_bytes(hashlib.sha256(text).digest(), "big")
-
-
 class _First:
     """The first documents in the order by hash, of all that are added."""
 
@@ -95,7 +88,7 @@ class _First:
         self._heap: list[tuple[int, int, str]] = []  # The last one is on top.
 
     def add(self, document: str, text: bytes) -> None:
-        heapq.heappush(self._heap, (-key(text), len(text), document))
+        heapq.heappush(self._heap, (-hash_of(text), len(text), document))
         self.total += len(text)
         while self.total - self._heap[0][1] >= self.num_bytes:
             self.total -= heapq.heappop(self._heap)[1]
@@ -106,20 +99,20 @@ class _First:
 
 def _by_beam(documents, first, jobs, folder) -> list[str]:
     """Workers keep what is likely to be enough; if it is not, they keep more."""
-    from tfeff.data.text import beam_sample
+    from tfeff.data.text.beam_sample import draw, file_of, read_drawn
 
     parts = parts_of(documents)
     check_picklable(parts)
-    files = [beam_sample.file_of(number) for number in range(len(parts))]
+    files = [file_of(number) for number in range(len(parts))]
     # A local one is made beside the path.
     path = folder if is_url(folder) else os.path.join(folder, "sample")
     wanted = _FIRST_GUESS * first.num_bytes
     while True:
         with shared_scratch("shared_folder", path, files) as scratch:
-            jobs.run(beam_sample.draw, parts, wanted, scratch)
+            jobs.run(draw, parts, wanted, scratch)
             found = _First(first.num_bytes)
             whole = True
-            for drawn in beam_sample.read_drawn(scratch, files):
+            for drawn in read_drawn(scratch, files):
                 whole = whole and drawn.whole
                 for document, text in encoded(drawn.documents):
                     found.add(document, text)

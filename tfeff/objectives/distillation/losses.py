@@ -2,6 +2,8 @@
 
 from keras import backend, ops
 
+from tfeff.utils.checks import shapes_agree
+
 
 def state_squares(student, teacher, real, average: bool):
     """Σ_i |student_i - teacher_i|² over real positions i.
@@ -112,9 +114,7 @@ def check_comparable(student, teacher) -> dict:
     shapes, others = (output_shapes(x) for x in (student, teacher))
     ranks = {len(shape) for shape in shapes.values()}
     are_alike = shapes.keys() == others.keys() and all(
-        len(shape) == len(others[name])
-        and all(None in pair or len({*pair}) == 1 for pair in zip(shape, others[name]))
-        for name, shape in shapes.items()
+        shapes_agree(shape, others[name]) for name, shape in shapes.items()
     )
     if not are_alike or not ranks <= ({1, 2, 3} if None in shapes else {2}):
         raise ValueError(
