@@ -8,7 +8,7 @@ from tfeff.plots import score_curves
 from tfeff.recipes import ReportSettings, report, runs
 from tfeff.storage.manifest import Manifest
 from tfeff.training import RunDirectory
-from tfeff.training.grid import read_metrics
+from tfeff.training.scores import read_metrics
 
 NESTED = '{"a":' * 100_000
 READERS = {

@@ -13,7 +13,7 @@ from tests.subjects.stores import make_quick_store
 from tests.subjects.worker_threads import WorkerThreads
 from tfeff.storage import remote_run, run_copy
 from tfeff.storage.place import Place
-from tfeff.training import workers
+from tfeff.training import agreement
 from tfeff.utils.files import write_text
 
 URL = "store://bucket/run"
@@ -133,7 +133,7 @@ def test_the_newest_checkpoint_alone_is_copied(cluster, fetched):
     def work():
         with open_run() as run:
             run.by_chief(lambda: save(run), lambda: None, files=())
-            return workers.agree_on_checkpoint(run)
+            return agreement.agree_on_checkpoint(run)
 
     # These are no archives.
     first, second = cluster.run(work, work)

@@ -3,7 +3,7 @@
 import json
 import threading
 
-from tfeff.training import LostWorker, run, workers
+from tfeff.training import LostWorker, agreement, run, workers
 
 
 class WorkerThreads:
@@ -18,11 +18,16 @@ class WorkerThreads:
         self._local = threading.local()
         self._changed = threading.Condition()
         self._rounds, self._ended = {}, set()
-        for module in (workers, run):
-            monkeypatch.setattr(module, "several_workers", self._is_worker)
-            monkeypatch.setattr(module, "worker_name", lambda: self._local.name)
-        monkeypatch.setattr(workers, "_chief", lambda: self._names[0])
-        monkeypatch.setattr(workers, "gather", self._gather)
+        names = {
+            "several_workers": self._is_worker,
+            "worker_name": lambda: self._local.name,
+            "chief_name": lambda: self._names[0],
+            "gather": self._gather,
+        }
+        for module in (workers, agreement, run):
+            for name, function in names.items():
+                if hasattr(module, name):
+                    monkeypatch.setattr(module, name, function)
 
     def run(self, *functions):
         """Calls a function in each worker; returns what they return or raise."""

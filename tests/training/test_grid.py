@@ -9,7 +9,7 @@ import types
 import pytest
 
 from tfeff.training import Grid, run_lock
-from tfeff.training.grid import score_text, write_metrics
+from tfeff.training.scores import score_text, write_metrics
 
 AXES = {"batch_size": [16, 32], "rate": [1e-5, 3e-5]}
 SCORES = {

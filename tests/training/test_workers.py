@@ -13,6 +13,7 @@ import tensorflow as tf
 from tfeff.training import (
     LostWorker,
     RunDirectory,
+    agreement,
     lost_workers_named,
     make_strategy,
     workers,
@@ -35,7 +36,7 @@ A, B = [["model.weights.h5", 1]], [["model.weights.h5", 2]]  # Checksums.
 )
 def test_a_checkpoint_that_all_see(chief, other, message):
     everyone = {"worker 0": chief, "worker 1": other, "worker 2": chief}
-    told = workers._disagreement("path", everyone, "worker 0")
+    told = agreement._disagreement("path", everyone, "worker 0")
     assert message in told if message else told is None
 
 
@@ -45,7 +46,7 @@ def test_differences_are_named():
         "worker 1": {"seed": 1, "data": "a"},
         "worker 2": {"seed": 1, "data": "a", "steps": [1]},
     }
-    assert workers._differences(everyone) == [
+    assert agreement._differences(everyone) == [
         "seed: worker 0 has 0, worker 1 has 1, worker 2 has 1",
         "steps: worker 0 has 'nothing', worker 1 has 'nothing', worker 2 has [1]",
     ]
@@ -61,7 +62,7 @@ def test_checksums_of_checkpoints(tmp_path, monkeypatch):
     content[content.index(b"others")] ^= 1
     path.write_bytes(content)
     (tmp_path / "step-00000008.keras").write_bytes(b"")
-    found = [workers._checksum(checkpoint_path(tmp_path, n)) for n in (2, 4, 6, 8, 9)]
+    found = [agreement._checksum(checkpoint_path(tmp_path, n)) for n in (2, 4, 6, 8, 9)]
     assert found[0] != found[1] and found[0][0][0] == "model.weights.h5"
     assert found[2:] == [None] * 3
 
@@ -69,7 +70,7 @@ def test_checksums_of_checkpoints(tmp_path, monkeypatch):
         raise OSError(errno.EMFILE, "Too many open files")
 
     monkeypatch.setattr("zipfile.ZipFile.testzip", refuse)
-    assert workers._checksum(checkpoint_path(tmp_path, 2)) == "Too many open files"
+    assert agreement._checksum(checkpoint_path(tmp_path, 2)) == "Too many open files"
 
 
 def test_digests_of_data():
@@ -77,14 +78,14 @@ def test_digests_of_data():
         options = tf.data.Options()
         options.experimental_distribute.auto_shard_policy = policy
         dataset = tf.data.Dataset.from_tensor_slices({"x": values, **kwargs})
-        return workers.data_digest(dataset.with_options(options).batch(2))
+        return agreement.data_digest(dataset.with_options(options).batch(2))
 
     values = np.arange(4)
     assert digest(values) == digest(values.copy())
     others = [values + 1, values.astype("float32"), ["a", "b"], ["a", "c"]]
     assert len({digest(values), digest(values, y=values), *map(digest, others)}) == 6
     assert digest(values, tf.data.experimental.AutoShardPolicy.OFF) is None
-    assert workers.data_digest(None) is None
+    assert agreement.data_digest(None) is None
 
 
 @pytest.mark.parametrize("strategy", ["default", "mirrored"])
@@ -95,9 +96,9 @@ def test_a_worker_alone_reads_no_data_and_keeps_its_checkpoints(strategy, tmp_pa
     open(damaged, "x").close()
     with make_strategy(strategy).scope():
         assert not workers.several_workers()
-        workers.check_equal_settings({"seed": 0})
+        agreement.check_equal_settings({"seed": 0})
         assert workers.is_chief() and workers.from_chief(lambda: 3) == 3
-        assert workers.agree_on_checkpoint(run) == (damaged, 2)
+        assert agreement.agree_on_checkpoint(run) == (damaged, 2)
     assert os.listdir(run.path("checkpoints")) == ["step-00000002.keras"]
 
 

@@ -8,7 +8,12 @@ from sentencepiece.sentencepiece_model_pb2 import ModelProto
 from tfeff.convert.config import Config
 from tfeff.convert.keras_hub_presets import keras_object
 from tfeff.convert.reading import read_bytes
-from tfeff.convert.tokenizer import byte_pairs, lines, made, word_piece
+from tfeff.convert.vocabulary_files import (
+    byte_pairs,
+    lines,
+    named_after_file,
+    word_piece,
+)
 from tfeff.data.text.xlm_roberta_tokenizer import XLMRobertaTokenizer
 
 _FILE = "tokenizer.json"
@@ -75,13 +80,15 @@ def _byte_pairs(folder, config):
 
 def _albert(folder, config):
     path, proto = _proto(folder, config)
-    return made(path, "Unigram model", keras_hub.tokenizers.AlbertTokenizer, proto)
+    return named_after_file(
+        path, "Unigram model", keras_hub.tokenizers.AlbertTokenizer, proto
+    )
 
 
 def _xlm_roberta(folder, config):
     path, proto = _proto(folder, config)
-    proto = made(path, "Unigram model", _with_ids_of_xlm_roberta, proto)
-    return made(path, "Unigram model", XLMRobertaTokenizer, proto)
+    proto = named_after_file(path, "Unigram model", _with_ids_of_xlm_roberta, proto)
+    return named_after_file(path, "Unigram model", XLMRobertaTokenizer, proto)
 
 
 def _proto(folder, config):

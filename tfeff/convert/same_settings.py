@@ -37,7 +37,7 @@ def check_unigram_json(file: TokenizerJson, described: TokenizerJson) -> None:
     """Raises if `tokenizer.json` has other pieces or settings than `spiece.model`.
 
     Args:
-        file: `tokenizer.json`, which counts.
+        file: `tokenizer.json`, which takes precedence.
         described: what the SentencePiece model and `tokenizer_config.json` mean.
 
     Raises:

@@ -5,8 +5,9 @@ import warnings
 from collections.abc import Mapping
 
 from tfeff.convert.config import Config
+from tfeff.convert.folders import MODULES, sentence_configs
 from tfeff.convert.reading import read_json
-from tfeff.convert.sources import MODULES, Source, sentence_configs
+from tfeff.convert.sources import Source
 from tfeff.convert.weights import NotKept
 from tfeff.encoders import Encoder
 from tfeff.tasks import SentenceEmbedding

@@ -2,27 +2,30 @@
 
 import os
 import warnings
-from collections.abc import Callable
-from typing import Any
 
 import keras_hub
 
 from tfeff.convert import harmless
 from tfeff.convert.added_tokens import check_added_tokens
 from tfeff.convert.config import Config
+from tfeff.convert.folders import sentence_configs
 from tfeff.convert.json_tokenizer import (
     TokenizerJson,
     check_frame,
     composing,
     type_ids_of_pairs,
 )
-from tfeff.convert.reading import read_bytes, read_json, read_text
-from tfeff.convert.same_ids import check_same_ids, is_special
+from tfeff.convert.reading import read_bytes, read_json
+from tfeff.convert.same_ids import check_same_ids
 from tfeff.convert.same_settings import check_unigram_json, check_word_piece_json
 from tfeff.convert.sentencepiece_json import described_model
-from tfeff.convert.sources import sentence_configs
 from tfeff.convert.unigram_model import sentence_piece_model
-from tfeff.data.text.bert_tokenizer import BertTokenizer
+from tfeff.convert.vocabulary_files import (
+    byte_pairs,
+    lines,
+    named_after_file,
+    word_piece,
+)
 from tfeff.data.text.roberta_tokenizer import RobertaTokenizer
 from tfeff.data.text.xlm_roberta_tokenizer import XLMRobertaTokenizer
 from tfeff.data.text.xlnet_tokenizer import XLNetTokenizer
@@ -96,7 +99,7 @@ def make_tokenizer(
     if path is None and not is_json:
         _check_no_others(directory, family)
         return None
-    file = None  # Its ids are compared.
+    file = None  # The file whose ids are compared with the tokenizer's, if any.
     if path is None:
         file = TokenizerJson.find(directory)
         family, tokenizer = _make_from_json(file, config, model)
@@ -106,12 +109,12 @@ def make_tokenizer(
             settings = _word_piece_settings(TokenizerJson.find(directory), config, True)
         tokenizer = word_piece(path, lines(path), settings, _composes(directory))
     elif family == "roberta":
-        file, counts, space = TokenizerJson.find(directory), False, False
+        file, json_first, space = TokenizerJson.find(directory), False, False
         if file is not None:
             settings = file.byte_pair_settings()
-            counts = _json_takes_precedence(config, model, family)
-            space = counts and settings["add_prefix_space"]
-        space = _prefix_space(config, space, counts)
+            json_first = _json_takes_precedence(config, model, family)
+            space = json_first and settings["add_prefix_space"]
+        space = _prefix_space(config, space, json_first)
         tokenizer = byte_pairs(path, space, compared=file is not None)
     else:
         file = _unigram_json(directory, path, family, config)
@@ -236,7 +239,7 @@ def _check_defaults(path, is_alone, family, tokenizer, config, model):
     """Raises if Hugging Face's class would use another value of a missing setting.
 
     The class takes its own default, whatever tokenizer.json says, unless that file
-    counts. For a vocabulary alone, of which only the capitals tell, there is a warning.
+    comes first. For a vocabulary alone, of which only the capitals tell, it warns.
     """
     if _json_takes_precedence(config, model, family):
         return
@@ -260,32 +263,34 @@ def _check_defaults(path, is_alone, family, tokenizer, config, model):
 def _make_from_json(file, config, model):
     """The family and the tokenizer that tokenizer.json alone describes."""
     path, family = file.path, file.family
-    counts = _json_takes_precedence(config, model, family)
+    json_first = _json_takes_precedence(config, model, family)
     if family == "bert":
-        settings = _word_piece_settings(file, config, counts)
+        settings = _word_piece_settings(file, config, json_first)
         compose, _ = composing(file.values["normalizer"])
         return family, word_piece(path, file.vocabulary, settings, compose)
     if family == "roberta":
         settings = file.byte_pair_settings()
-        space = _prefix_space(config, settings["add_prefix_space"], counts)
+        space = _prefix_space(config, settings["add_prefix_space"], json_first)
         settings["add_prefix_space"] = space
-        return family, made(path, "byte-level BPE", RobertaTokenizer, **settings)
+        return family, named_after_file(
+            path, "byte-level BPE", RobertaTokenizer, **settings
+        )
     return family, _unigram(file, family, config)
 
 
-def _word_piece_settings(file, config, counts):
-    """The settings of a WordPiece tokenizer, those of tokenizer.json if it counts."""
+def _word_piece_settings(file, config, json_first):
+    """The settings of a WordPiece tokenizer, tokenizer.json's if it comes first."""
     settings = file.word_piece_settings()
-    if not counts:
+    if not json_first:
         return config.with_defaults(**settings)
     for name in (*settings, "do_basic_tokenize", "never_split", "wordpieces_prefix"):
-        config.get(name, None)  # The file counts.
+        config.get(name, None)  # Read, so that no warning names it.
     return Config(settings, file.path)
 
 
-def _prefix_space(config, default, counts):
-    """Whether byte-level BPE puts a space before a text, by the file if it counts."""
-    if counts:
+def _prefix_space(config, default, json_first):
+    """Whether byte-level BPE puts a space before a text, which the file may say."""
+    if json_first:
         config.get("add_prefix_space", None)
         return default
     return config.only("add_prefix_space", True, False, default=default)
@@ -297,13 +302,13 @@ def _unigram(file, family, config):
         *("add_prefix_space", "do_lower_case", "keep_accents", "remove_space"),
         *("sp_model_kwargs", "unk_id"),
     ):
-        config.get(name, None)  # The file counts.
+        config.get(name, None)  # Read, so that no warning names it.
     proto = sentence_piece_model(file)
-    return made(file.path, "Unigram model", _SENTENCE_PIECE[family], proto)
+    return named_after_file(file.path, "Unigram model", _SENTENCE_PIECE[family], proto)
 
 
 def _unigram_json(directory, path, family, config):
-    """The tokenizer.json that counts where a SentencePiece model lies."""
+    """The tokenizer.json that comes first beside a SentencePiece model."""
     described = described_model(path, family, config)
     file = TokenizerJson.find(directory)
     if file is None:
@@ -342,60 +347,6 @@ def _check_ids(file, family, tokenizer):
     check_same_ids(file.path, tokenizer, file.reference(**changes))
 
 
-def byte_pairs(
-    path: str, add_prefix_space: bool, compared: bool
-) -> keras_hub.tokenizers.Tokenizer:
-    """The byte-level BPE of a vocabulary and of the `merges.txt` beside it.
-
-    Args:
-        path: the vocabulary.
-        add_prefix_space: whether a text gets a space before its first word.
-        compared: whether another library reads all of the rules, too.
-
-    Raises:
-        ValueError: if there is none.
-    """
-    vocabulary = read_json(path)
-    rules = os.path.join(os.path.dirname(path), "merges.txt")
-    if not os.path.exists(rules):
-        raise ValueError(f"{path!r} must lie beside its 'merges.txt'. That is missing")
-    merges = read_text(rules).split("\n")
-    # transformers 4 leave out the first line and what follows the last line break.
-    if not compared and (merges[-1] or not merges[0].startswith("#version")):
-        raise ValueError(
-            f"{rules!r} must begin with a line '#version: 0.2' and end with a line "
-            "break, or transformers leave out a rule. It does not"
-        )
-    merges = [rule for rule in merges if rule and not rule.startswith("#version")]
-    return made(
-        path,
-        "byte-level BPE",
-        RobertaTokenizer,
-        vocabulary,
-        merges,
-        add_prefix_space,
-    )
-
-
-def made(path: str, what: str, make: Callable, *args, **kwargs) -> Any:
-    """The result of a function of a file's content; its errors name the file."""
-    try:
-        return make(*args, **kwargs)
-    except Exception as error:  # From SentencePiece, protobuf, TensorFlow, KerasHub.
-        raise ValueError(
-            f"{path!r} must describe a {what} that tfeff supports. It does not: {error}"
-        ) from error
-
-
-def lines(path: str) -> list[str]:
-    """The lines of a vocabulary, each of which must be another token."""
-    vocabulary = read_text(path).split("\n")
-    if vocabulary[-1] == "":
-        vocabulary.pop()
-    _check_distinct(path, vocabulary)
-    return vocabulary
-
-
 def _composes(directory):
     """Whether a letter and its marks become one character before `vocab.txt` is used.
 
@@ -406,54 +357,3 @@ def _composes(directory):
         return False
     normalizer = Config.read(path).values.get("normalizer")
     return isinstance(normalizer, dict) and composing(normalizer)[0]
-
-
-def word_piece(
-    path: str, vocabulary: list[str], config: Config, compose: bool
-) -> BertTokenizer:
-    """The WordPiece tokenizer of a vocabulary.
-
-    Args:
-        path: the file, for messages.
-        vocabulary: the pieces.
-        config: the settings, named as in `tokenizer_config.json`.
-        compose: as of `BertTokenizer`.
-
-    Raises:
-        ValueError: if there is none.
-    """
-    config.only("do_basic_tokenize", True, default=True)
-    config.only("never_split", None, [], default=None)
-    config.only("wordpieces_prefix", "##", default="##")
-    config.only("clean_text", True, default=True)
-    # An uncased vocabulary has capitals only in its special tokens: the Chinese one of
-    # BERT's authors has <S> and <T>.
-    cased = any(token != token.lower() for token in vocabulary if not is_special(token))
-    lowercase = config.only("do_lower_case", True, False, default=not cased)
-    strip_accents = config.only("strip_accents", True, False, None, default=None)
-    strip_accents = lowercase if strip_accents is None else strip_accents
-    try:
-        return BertTokenizer(
-            vocabulary,
-            lowercase=lowercase,
-            compose=compose or strip_accents,  # It changes nothing there.
-            strip_accents=strip_accents,
-            split_on_cjk=config.only(
-                "tokenize_chinese_chars", True, False, default=True
-            ),
-        )
-    except Exception as error:  # From tensorflow-text, TensorFlow or KerasHub.
-        raise ValueError(
-            f"{path!r} must be the vocabulary of a BERT. It is not: {error}"
-        ) from error
-
-
-def _check_distinct(path, vocabulary):
-    lines = {}
-    for number, token in enumerate(vocabulary, 1):
-        if token in lines:
-            raise ValueError(
-                f"{path!r} must hold each token once. It holds {token!r} in line "
-                f"{lines[token]} and in line {number}"
-            )
-        lines[token] = number

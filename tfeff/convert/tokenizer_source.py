@@ -6,16 +6,16 @@ import keras_hub
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 from tfeff import data
-from tfeff.convert.json_tokenizer import TokenizerJson
-from tfeff.convert.reading import read_bytes, read_json
-from tfeff.convert.sources import (
+from tfeff.convert.folders import (
     TOKENIZER_FILES,
     check_listed,
     download,
     module_folder,
-    tokens_family,
     without_scheme,
 )
+from tfeff.convert.json_tokenizer import TokenizerJson
+from tfeff.convert.reading import read_bytes, read_json
+from tfeff.convert.sources import tokens_family
 from tfeff.convert.tokenizer import make_tokenizer, make_tokenizer_of_file
 from tfeff.encoders.preset_files import preset_folder
 from tfeff.storage.arguments import READ_TOKENIZER, paths

@@ -39,7 +39,6 @@ from .pretraining.masking import mask_tokens as mask_tokens
 from .pretraining.permutation import permute_targets as permute_targets
 from .pretraining.permuted_tokens import PermutedTokens as PermutedTokens
 from .pretraining.sentence_pairs import SentencePairs as SentencePairs
-from .pretraining.word_masking import word_starts as word_starts
 from .text.bert_tokenizer import BertTokenizer as BertTokenizer
 from .text.corpora import (
     split as split,
@@ -51,6 +50,7 @@ from .text.corpora import (
     tfds as tfds,
 )
 from .text.docstrings import docstrings as docstrings
+from .text.pieces import word_starts as word_starts
 from .text.records import (
     hugging_face as hugging_face,
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 import tfeff
 from tfeff.recipes.task_scores import task_scores
-from tfeff.training.grid import score_text
+from tfeff.training.scores import score_text
 
 
 def make_baseline(

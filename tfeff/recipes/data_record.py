@@ -24,7 +24,8 @@ from tfeff.storage.arguments import READ_MODEL, paths
 from tfeff.tasks.pretrained import find_preset, split_step
 from tfeff.training.checkpoint_file import load_notes
 from tfeff.training.checkpoint_folder import checkpoint_steps, run_checkpoint
-from tfeff.training.grid import INTERRUPTED, METRICS
+from tfeff.training.grid import INTERRUPTED
+from tfeff.training.scores import METRICS
 from tfeff.utils.checks import is_url
 from tfeff.utils.digests import FILE_NAME as SHA256SUMS
 from tfeff.utils.digests import read_digests, sha256_of

@@ -26,7 +26,7 @@ from tfeff.tasks.encoder_limits import check_length
 from tfeff.tasks.pretrained import split_step
 from tfeff.tasks.run_tokenizer import load_run_tokenizer
 from tfeff.training.checkpoint_folder import run_checkpoint
-from tfeff.training.grid import metrics_json
+from tfeff.training.scores import metrics_json
 from tfeff.utils.naming import named_as
 
 # The objectives of presets, by the heads that they need.

@@ -10,7 +10,7 @@ import tfeff
 from tfeff.recipes.baselines import scores_line
 from tfeff.recipes.data_record import examples_digest
 from tfeff.recipes.runs import copy
-from tfeff.training.grid import METRICS
+from tfeff.training.scores import METRICS
 from tfeff.utils.files import remove_folder
 
 

@@ -21,7 +21,7 @@ from tfeff.storage.arguments import (
     paths,
 )
 from tfeff.storage.fetching import matching_folders
-from tfeff.training.grid import worst_if_nan
+from tfeff.training.scores import worst_if_nan
 from tfeff.utils.checks import is_url
 from tfeff.utils.files import write_text
 from tfeff.utils.job_output import say

@@ -19,8 +19,8 @@ import tfeff
 from tfeff.recipes.moved_data import moved
 from tfeff.recipes.settings import Settings, fields_of
 from tfeff.storage.arguments import READ_MODEL, paths
-from tfeff.training.grid import score_text
 from tfeff.training.held_signals import HeldSignals
+from tfeff.training.scores import score_text
 from tfeff.training.workers import several_workers
 from tfeff.utils.backend import check_tensorflow
 from tfeff.utils.checks import is_url

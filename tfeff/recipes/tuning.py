@@ -26,10 +26,11 @@ from tfeff.recipes.runs import (
 )
 from tfeff.recipes.starting import load_pretrained
 from tfeff.training import interrupted_fit
-from tfeff.training.grid import INTERRUPTED, METRICS, write_metrics
+from tfeff.training.grid import INTERRUPTED
 from tfeff.training.held_signals import HeldSignals
 from tfeff.training.interrupted_fit import interrupted_step
 from tfeff.training.keep_best import FILE as KEPT_ROWS
+from tfeff.training.scores import METRICS, write_metrics
 from tfeff.utils.files import remove_folder
 
 TunedSettings: TypeAlias = AnswerSettings | EmbedSettings | FinetuneSettings

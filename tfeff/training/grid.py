@@ -2,27 +2,30 @@
 
 import contextlib
 import itertools
-import json
 import math
 import os
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tfeff.storage.arguments import REPLACE, paths
 from tfeff.training import run_lock, run_seal
+from tfeff.training.scores import (
+    METRICS,
+    read_metrics,
+    score_and_deviation,
+    score_text,
+    worst_if_nan,
+    write_metrics,
+)
 from tfeff.utils.checks import (
-    check_json,
     check_mapping,
     check_ordered,
     check_path,
     check_string,
 )
-from tfeff.utils.files import remove_folder, write_text
-from tfeff.utils.json_files import read_object
+from tfeff.utils.files import remove_folder
 from tfeff.utils.reading import is_there
 
-METRICS = "metrics.json"
 INTERRUPTED = "interrupted"  # In it a cell keeps what its next start goes on with.
 
 
@@ -169,13 +172,13 @@ class Grid:
             # Cells may differ in their metrics.
             mean, deviation = row["mean"], row["deviation"]
             cells += [
-                _cell_text(mean.get(n, math.nan), deviation.get(n, math.nan))
+                score_and_deviation(mean.get(n, math.nan), deviation.get(n, math.nan))
                 for n in names
             ]
             lines.append("| " + " | ".join(f"{marks}{c}{marks}" for c in cells) + " |")
         for title, metrics in (others or {}).items():
             cells = [title, *[""] * (len(self.axes) - 1)]
-            cells += [_cell_text(metrics.get(n, math.nan), math.nan) for n in names]
+            cells += [score_text(metrics.get(name, math.nan)) for name in names]
             lines.append("| " + " | ".join(cells) + " |")
         return "\n".join(lines) + "\n"
 
@@ -223,55 +226,6 @@ class Grid:
         return metrics
 
 
-@paths(path=REPLACE)
-def write_metrics(metrics: Mapping, path: str | os.PathLike) -> None:
-    """Writes metrics as JSON, whole or not at all. Undefined values become null.
-
-    Args:
-        metrics: numbers by name, or dicts and lists of such. NaN and infinity are
-            undefined.
-        path: the file; one of that name is replaced.
-
-    Raises:
-        TypeError: if `metrics` is no mapping of JSON values, or `path` no path.
-
-    Example:
-
-    >>> import json, os, tempfile
-    >>> path = os.path.join(tempfile.mkdtemp(), "metrics.json")
-    >>> write_metrics({"f1": float("nan"), "accuracy": 0.5}, path)
-    >>> with open(path) as file:
-    ...     json.load(file)
-    {'f1': None, 'accuracy': 0.5}
-    """
-    check_mapping("metrics", metrics, "names to JSON values")
-    check_json("metrics", _without_nan(metrics))
-    path = check_path("path", path)
-    write_text(path, metrics_json(metrics) + "\n")
-
-
-def metrics_json(metrics: Mapping) -> str:
-    """Metrics as JSON text, null where one is undefined."""
-    return json.dumps(_without_nan(metrics), indent=2, allow_nan=False)
-
-
-def score_text(value: float | None) -> str:
-    """A score to print: with four digits after the point, or of small ones in all."""
-    if value is None or math.isnan(value):
-        return "undefined"
-    return format(value, _digits(value))
-
-
-def read_metrics(path: str | os.PathLike) -> dict[str, float]:
-    """The metrics of a cell, NaN where one is null."""
-    metrics = read_object(os.fspath(path))
-    if not all(
-        value is None or isinstance(value, (int, float)) for value in metrics.values()
-    ):
-        raise ValueError(f"{path} must hold numbers by name. Received: {metrics}")
-    return {n: math.nan if v is None else float(v) for n, v in metrics.items()}
-
-
 def _axis(name):
     """The name of an axis: an argument of the cells, which is in folders' names."""
     if not isinstance(name, str) or not name.isidentifier():
@@ -302,36 +256,7 @@ def _values(name, values):
     return values
 
 
-def _without_nan(value):
-    if isinstance(value, Mapping):
-        return {name: _without_nan(part) for name, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_without_nan(part) for part in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
-
-
-def worst_if_nan(value: float) -> float:
-    """The value, or -inf if undefined, which is below all others."""
-    return -math.inf if math.isnan(value) else value
-
-
 def _deviation(values):
     if len(values) < 2 or any(math.isnan(value) for value in values):
         return math.nan
     return statistics.stdev(values)
-
-
-def _cell_text(mean, deviation):
-    text = score_text(mean)
-    if math.isnan(mean) or math.isnan(deviation):
-        return text
-    return f"{text} ± {deviation:{_digits(mean)}}"
-
-
-def _digits(value):
-    """The format of a number of this size, and of a deviation beside it."""
-    if abs(value) >= 1e4:
-        return ".1f"
-    return ".4f" if abs(value) >= 1e-3 or value == 0 else ".4g"

@@ -11,8 +11,8 @@ import tensorflow as tf
 
 from tfeff.training.coordination import coordination_service
 from tfeff.training.held_signals import HeldSignals
+from tfeff.training.lost_workers import LostWorker
 from tfeff.training.workers import (
-    LostWorker,
     from_chief,
     gather,
     several_workers,

@@ -8,8 +8,8 @@ import numpy as np
 
 from tfeff.training.averages import check_no_averages
 from tfeff.training.divergence import is_finite
-from tfeff.training.grid import worst_if_nan
 from tfeff.training.metrics_file import write_rows
+from tfeff.training.scores import worst_if_nan
 from tfeff.utils.checks import (
     check_callable,
     check_integer,

@@ -16,6 +16,7 @@ from tfeff.storage.place import Place
 from tfeff.storage.remote_run import RemoteRun, open_remote_run
 from tfeff.storage.run_copy import RunCopy
 from tfeff.training import run_folder, run_lock, run_seal
+from tfeff.training.agreement import check_equal_settings, open_together, share
 from tfeff.training.averages import take_averages
 from tfeff.training.checkpoints import Checkpoints, check_kept_steps
 from tfeff.training.divergence import StopWhenDiverged
@@ -23,19 +24,16 @@ from tfeff.training.early_stopping import StopEarly, check_patience, earlier_los
 from tfeff.training.epochs import ResumeEpoch, StoppedWithinEpoch, StopWithinEpoch
 from tfeff.training.held_signals import HeldSignals
 from tfeff.training.joint_end import joint_end
+from tfeff.training.lost_workers import lost_workers_named
 from tfeff.training.metrics_file import MetricsFile, parse_rows
 from tfeff.training.other_weights import check_leaves_weights
 from tfeff.training.progress import TrainingProgress
 from tfeff.training.run_callbacks import AddRates, DrawCurve
 from tfeff.training.run_start import begin_run
 from tfeff.training.workers import (
-    check_equal_settings,
     from_chief,
     is_chief,
-    lost_workers_named,
-    open_together,
     several_workers,
-    share,
     tell,
     worker_name,
 )

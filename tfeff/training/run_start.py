@@ -7,16 +7,12 @@ from typing import Any
 
 import keras
 
+from tfeff.training.agreement import check_equal_settings, join_workers
 from tfeff.training.checkpoint_file import load_checkpoint, load_notes
 from tfeff.training.checkpoint_folder import latest_checkpoint
 from tfeff.training.loadable import check_can_be_loaded
 from tfeff.training.metrics_file import restore
-from tfeff.training.workers import (
-    check_equal_settings,
-    from_chief,
-    join_workers,
-    several_workers,
-)
+from tfeff.training.workers import from_chief, several_workers
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,17 +6,19 @@ from typing import Any
 
 import keras
 
+from tfeff.training.agreement import agree_on_checkpoint
 from tfeff.training.averages import check_no_averages
 from tfeff.training.checkpoint_file import load_notes
 from tfeff.training.checkpoint_folder import checkpoint_path, latest_checkpoint
 from tfeff.training.checkpoints import Checkpoints, check_kept_steps
 from tfeff.training.double_depth import OPTIMIZERS, double_depth
 from tfeff.training.early_stopping import StopAtPlateau, check_patience, earlier_losses
+from tfeff.training.lost_workers import lost_workers_named
 from tfeff.training.metrics_file import parse_rows
 from tfeff.training.other_weights import check_leaves_weights
 from tfeff.training.run import RunDirectory
 from tfeff.training.run_start import load_or_make, restore_table
-from tfeff.training.workers import agree_on_checkpoint, from_chief, lost_workers_named
+from tfeff.training.workers import from_chief
 from tfeff.utils.checks import check_choice, check_integer
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfeff.data.dataset_options import finalize
-from tfeff.data.sampling import epoch_rows
+from tfeff.data.example_order import epoch_rows
 from tfeff.utils.checks import check_bool, check_integer
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfeff.data.dataset_options import finalize
+from tfeff.data.example_order import epoch_rows
 from tfeff.data.finetuning.examples import (
     Question,
     SpanExamples,
@@ -16,7 +17,6 @@ from tfeff.data.finetuning.examples import (
 )
 from tfeff.data.finetuning.packing import num_separators, pair_frame
 from tfeff.data.finetuning.windows import PAIR_FRAME, window_inputs, windows_of
-from tfeff.data.sampling import epoch_rows
 from tfeff.data.text.offset_tokenizer import encode_with_offsets
 from tfeff.data.text.tokenizers import FRAME_NAMES, special_token_ids
 from tfeff.utils.checks import check_integer

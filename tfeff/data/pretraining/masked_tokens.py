@@ -10,8 +10,8 @@ import tensorflow as tf
 from tfeff.data.cache.batches import Examples, TokenBatch
 from tfeff.data.cache.manifest import Manifest
 from tfeff.data.pretraining.masking import check_masking, mask_tokens
-from tfeff.data.pretraining.word_masking import word_starts
 from tfeff.data.sampling import check_mask_rate, num_targets
+from tfeff.data.text.pieces import word_starts
 
 
 @dataclasses.dataclass(frozen=True)

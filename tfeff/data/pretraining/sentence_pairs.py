@@ -11,7 +11,7 @@ from tfeff.data.cache.manifest import Manifest
 from tfeff.data.pretraining.masked_tokens import MaskedTokens
 from tfeff.data.pretraining.pairing import make_pairs
 from tfeff.data.pretraining.sentences import sentence_pieces
-from tfeff.data.pretraining.word_masking import word_starts
+from tfeff.data.text.pieces import word_starts
 from tfeff.utils.checks import check_choice
 
 

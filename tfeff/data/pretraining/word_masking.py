@@ -2,69 +2,12 @@
 
 from itertools import accumulate
 
-import keras_hub
 import numpy as np
 import tensorflow as tf
 
 from tfeff.data.sampling import priorities
-from tfeff.data.text.characters import SPACE
-from tfeff.data.text.roberta_tokenizer import RobertaTokenizer
-from tfeff.data.text.tokenizers import restore_vocabulary
 
 _LONGEST_NGRAM = 3
-
-
-def word_starts(tokenizer: keras_hub.tokenizers.Tokenizer) -> np.ndarray:
-    """The ids that begin a word.
-
-    These are SentencePiece's pieces that begin with "▁", byte-level BPE's whose first
-    byte is white space, and WordPiece's that do not begin with "##". In BERT's
-    WordPiece each punctuation mark is a word. Byte-level BPE has a line break as a
-    piece of its own, which begins a word that goes on with the letters behind it.
-
-    Args:
-        tokenizer: a SentencePiece or WordPiece tokenizer of KerasHub, or a
-            `tfeff.data.RobertaTokenizer`.
-
-    Returns:
-        [V] bool.
-
-    Raises:
-        TypeError: if the tokenizer is of another kind.
-        ValueError: if none of its pieces begins a word.
-
-    Example:
-    ```python
-    import keras_hub
-    import tfeff
-
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "play", "##ing"]
-    tokenizer = keras_hub.tokenizers.BertTokenizer(pieces)
-    starts = tfeff.data.word_starts(tokenizer)
-    assert starts[5] and not starts[6]
-    ```
-    """
-    if isinstance(tokenizer, keras_hub.tokenizers.SentencePieceTokenizer):
-        restore_vocabulary(tokenizer)
-        # Not of the model's own pieces: KerasHub's XLMRobertaTokenizer has other ids.
-        starts = [piece.startswith(SPACE) for piece in tokenizer.get_vocabulary()]
-    elif isinstance(tokenizer, RobertaTokenizer):
-        starts = [piece[:1].isspace() for piece in tokenizer.piece_bytes()]
-    elif isinstance(tokenizer, keras_hub.tokenizers.WordPieceTokenizer):
-        inner = tokenizer.suffix_indicator
-        starts = [not piece.startswith(inner) for piece in tokenizer.get_vocabulary()]
-    else:
-        raise TypeError(
-            "`tokenizer` must be a SentencePiece or WordPiece tokenizer of KerasHub, "
-            "or a RobertaTokenizer, whose pieces mark the starts of words. Received: "
-            f"tokenizer of type {type(tokenizer).__name__}"
-        )
-    if not any(starts):
-        raise ValueError(
-            "`tokenizer` must have pieces that begin a word. Received: a tokenizer "
-            f"with {len(starts)} pieces, none of which does"
-        )
-    return np.array(starts)
 
 
 def words(token_ids: tf.Tensor, special: tf.Tensor, starts: np.ndarray) -> tf.Tensor:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfeff.data.sampling import epoch_rows, shuffled
+from tfeff.data.example_order import epoch_rows, shuffled
 
 # The third epoch of ten rows with seed 3, recorded in November 2026.
 RECORDED = [5, 7, 6, 1, 3, 2, 8, 0, 9, 4]
