@@ -76,8 +76,7 @@ class Albert(Format):
             encoder.embedding.projection, "encoder.embedding_hidden_mapping_in"
         )
         # One block of each group: its layers are the same block.
-        leaders = encoder.blocks[:: encoder.sharing_group_size or encoder.num_layers]
-        for group, block in enumerate(leaders):
+        for group, block in enumerate(dict.fromkeys(encoder.blocks)):
             layer = f"encoder.albert_layer_groups.{group}.albert_layers.0"
             yield from bert.attention_projections(block.attention, f"{layer}.attention")
             yield from dense(block.attention.output_dense, f"{layer}.attention.dense")

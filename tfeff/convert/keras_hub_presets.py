@@ -132,10 +132,7 @@ class KerasHub(Format):
         if self._projection is not None:
             yield from _dense(embedding.projection, self._projection)
         # One block of each group: its layers are the same block.
-        group_size = 1
-        if encoder.sharing == "all":
-            group_size = encoder.sharing_group_size or encoder.num_layers
-        for index, block in enumerate(encoder.blocks[::group_size]):
+        for index, block in enumerate(dict.fromkeys(encoder.blocks)):
             number = f"_{index}" if index else ""
             yield from _block(block, f"layers/transformer_encoder{number}", encoder)
 

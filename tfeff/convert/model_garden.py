@@ -83,8 +83,7 @@ class ModelGarden(Format):
         yield from _norm(embedding.norm, "_embedding_norm_layer")
         if encoder.embedding_dim != encoder.hidden_dim:
             yield from _dense(embedding.projection, "_embedding_projection")
-        blocks = encoder.blocks[:1] if encoder.sharing == "all" else encoder.blocks
-        for index, block in enumerate(blocks):
+        for index, block in enumerate(dict.fromkeys(encoder.blocks)):
             layer = f"_transformer_layers/{index}"
             place = f"{layer}/_attention_layer/_{{}}_dense"
             names = (f"{place}/kernel", f"{place}/bias")

@@ -107,7 +107,7 @@ def random_bits(
     return tf.unstack(tf.reshape(bits, [rows, count, length]), axis=1)
 
 
-def is_any_of(token_ids: tf.Tensor, ids: Sequence[int]) -> tf.Tensor:
+def isin(token_ids: tf.Tensor, ids: Sequence[int]) -> tf.Tensor:
     """True `[B, T]` where the token is one of a few ids."""
     # One comparison for each id is faster than a reduction over an axis of ids.
     return functools.reduce(

@@ -5,7 +5,7 @@ import tensorflow as tf
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 from tfeff.data.finetuning.packing import pack, padded_inputs
-from tfeff.data.sampling import is_any_of
+from tfeff.data.sampling import isin
 from tfeff.data.text.roberta_tokenizer import RobertaTokenizer, with_prefix_space
 from tfeff.data.text.tokenizers import restore_kernels
 from tfeff.export.parts import longest
@@ -123,7 +123,7 @@ class TextEncoder(tf.Module):
             self.tokenizer.pad_token_id,
             self.tokenizer.mask_token_id,
         )
-        return is_any_of(token_ids, ids)
+        return isin(token_ids, ids)
 
 
 def text_function(answer, text_encoder: TextEncoder, pairs: bool):

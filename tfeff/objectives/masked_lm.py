@@ -17,6 +17,9 @@ from tfeff.objectives.token_logits import TableLayer
 from tfeff.utils.checks import check_positive
 from tfeff.utils.types import Config
 
+# The arguments that make another head like one.
+HEAD_SETTINGS = ("activation", "layer_norm_epsilon")
+
 
 @keras.saving.register_keras_serializable(package="tfeff")
 class MaskedLMHead(TableLayer):
@@ -93,10 +96,7 @@ class MaskedLMHead(TableLayer):
     @property
     def settings(self) -> dict:
         """The arguments that make another head like this one."""
-        return {
-            "activation": self.activation,
-            "layer_norm_epsilon": self.layer_norm_epsilon,
-        }
+        return {name: getattr(self, name) for name in HEAD_SETTINGS}
 
     def get_config(self):
         return {**super().get_config(), **self.settings}

@@ -12,7 +12,7 @@ from tfeff.layers.checks import check_activation_name
 from tfeff.layers.dense import bert_dense
 from tfeff.objectives.binary_metrics import binary_metrics
 from tfeff.objectives.heads import Head
-from tfeff.objectives.masked_lm import make_masked_lm_head
+from tfeff.objectives.masked_lm import HEAD_SETTINGS, make_masked_lm_head
 from tfeff.objectives.objective import (
     TARGET_MEAN,
     Objective,
@@ -342,7 +342,7 @@ def _check_settings(generator_head):
             "`generator_head` must be a dict of settings. "
             f"Received: generator_head={generator_head!r}"
         )
-    if not set(settings) <= {"activation", "layer_norm_epsilon"}:
+    if not set(settings) <= {*HEAD_SETTINGS}:
         raise ValueError(
             "`generator_head` must have no other settings than `activation` and "
             f"`layer_norm_epsilon`. Received: generator_head={generator_head!r}"

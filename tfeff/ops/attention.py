@@ -88,6 +88,9 @@ def dot_product_scores(query: Tensor, key: Tensor) -> Tensor:
     >>> query, key = ops.ones((1, 1, 1, 4)), ops.ones((1, 1, 3, 4))
     >>> ops.convert_to_numpy(dot_product_scores(query, key)[0, 0]).tolist()
     [[2.0, 2.0, 2.0]]
+
+    Reference:
+        Vaswani et al., "Attention is all you need", section 3.2.1.
     """
     # If all axes had names, Keras would transpose the keys, TensorFlow their gradient.
     return ops.einsum("...th,...sh->...ts", scaled(query), key)
@@ -110,6 +113,9 @@ def weighted_values(weights: Tensor, value: Tensor) -> Tensor:
     >>> value = ops.convert_to_tensor([[[[1.0], [2.0]]]])
     >>> float(weighted_values(weights, value)[0, 0, 0, 0])
     1.75
+
+    Reference:
+        Vaswani et al., "Attention is all you need", section 3.2.1.
     """
     return ops.einsum("bnts,bnsh->bnth", weights, value)
 

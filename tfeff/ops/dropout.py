@@ -28,12 +28,20 @@ def keep_mask(
         Bool tensor of the shape, false at dropped elements. The same for the same
         seed.
 
+    Raises:
+        TypeError, ValueError: if `rate` is no number in [0, 1).
+
     Example:
 
     >>> from keras import ops
     >>> kept = keep_mask((1000, 9), rate=0.25, seed=0)
     >>> 0.73 < float(ops.mean(ops.cast(kept, "float32"))) < 0.77
     True
+
+    Reference:
+        Srivastava et al., "Dropout", 2014. The hash is Wellons' `lowbias32`
+        ("Prospecting for Hash Functions", 2018) without its last shift, at steps of
+        2³² over the golden ratio.
     """
     *rows, length = shape
     return keep_mask_from_bits(row_bits(rows, seed), length, rate)
@@ -70,6 +78,9 @@ def keep_mask_from_bits(bits: Tensor, length: Tensor | int, rate: float) -> Tens
 
     Returns:
         Bool tensor `[..., length]`, false at dropped elements.
+
+    Raises:
+        TypeError, ValueError: if `rate` is no number in [0, 1).
 
     Example:
 

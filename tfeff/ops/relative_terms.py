@@ -32,6 +32,9 @@ def relative_products(x: Tensor, rows: Tensor) -> Tensor:
     >>> x = ops.repeat(ops.convert_to_tensor([[-1.0], [0.0], [1.0], [2.0]]), 4, axis=1)
     >>> ops.convert_to_numpy(relative_products(ones, x)[0, 0]).tolist()
     [[0.0, 4.0], [-4.0, 0.0]]
+
+    Reference:
+        Shaw et al., "Self-attention with relative position representations", section 3.
     """
     equation = "bnth,rnh->bntr" if len(rows.shape) == 3 else "bnth,rh->bntr"
     return relative_shift(ops.einsum(equation, x, rows))
@@ -57,6 +60,9 @@ def key_products(key: Tensor, rows: Tensor, count: Tensor | int) -> Tensor:
     >>> x = ops.repeat(ops.convert_to_tensor([[-1.0], [0.0], [1.0], [2.0]]), 4, axis=1)
     >>> ops.convert_to_numpy(key_products(ones, x, count=2)[0, 0]).tolist()
     [[0.0, 4.0], [-4.0, 0.0]]
+
+    Reference:
+        Shaw et al., "Self-attention with relative position representations", section 3.
     """
     # Relative to the key, the query is at -x.
     rows = ops.concatenate([ops.flip(rows[:-1], axis=0), rows[-1:]], axis=0)

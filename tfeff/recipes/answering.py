@@ -46,6 +46,7 @@ from tfeff.recipes.unknown_tokens import print_unknown
 from tfeff.utils.json_files import read_object
 from tfeff.utils.naming import named_as
 from tfeff.utils.reading import is_there
+from tfeff.utils.run_files import METRICS_FILE
 
 
 @recipe_running()
@@ -120,7 +121,7 @@ def answer(
         summary = grid.run(tuning.train)
         print(grid.table({task.baseline["name"]: task.baseline["metrics"]}))
         best_model = os.path.join(summary["best"]["folder"], MODEL)
-        is_finished = is_there(run.path("metrics.json"))
+        is_finished = is_there(run.path(METRICS_FILE))
         if not (is_finished and has_model(run, best_model)):
             write_best(settings, run, task, tokenizer, summary)
         # It may have been deleted.
@@ -134,7 +135,7 @@ def answer(
             model = tfeff.training.load_checkpoint(run.path(MODEL), compile=False)
             batches = task.dev.dataset(8, shuffle=False, repeat=False)
             draw(model.encoder, batches, run, settings.plots)
-        path = run.path("metrics.json")
+        path = run.path(METRICS_FILE)
         # The cells may be others than those of an earlier start.
         metrics = {**read_object(path), "grid": summary}
         tfeff.training.write_metrics(metrics, path)
@@ -151,7 +152,7 @@ def answer(
 
 
 @dataclasses.dataclass(frozen=True)
-class Task:
+class QuestionData:
     """A data set as the encoder reads it, in windows of tokens.
 
     Attributes:
@@ -215,7 +216,7 @@ def make_task(settings, dataset, metric, encoder, tokenizer):
         predicted_baseline = baseline_to_predict(
             dataset, examples(train), settings.predict_split, examples(to_predict)
         )
-    return Task(
+    return QuestionData(
         dataset=dataset,
         dev_split=dev_split,
         train=train,
@@ -317,7 +318,7 @@ def deliver(model, dataset, dev, max_answer_tokens):
 def write_best(settings, run, task, tokenizer, summary):
     """Predictions, model and export of the best cell; the metrics last."""
     # They are of a start that was stopped here, or of cells that were deleted since.
-    for name in ("metrics.json", "predictions.json", "null_odds.json"):
+    for name in (METRICS_FILE, "predictions.json", "null_odds.json"):
         if is_there(run.path(name)):
             os.remove(run.path(name))
     best_model = os.path.join(summary["best"]["folder"], MODEL)
@@ -349,7 +350,7 @@ def write_best(settings, run, task, tokenizer, summary):
             "baseline": task.baseline,
             "grid": summary,
         },
-        run.path("metrics.json"),
+        run.path(METRICS_FILE),
     )
 
 

@@ -25,7 +25,6 @@ from tfeff.tasks.pretrained import find_preset, split_step
 from tfeff.training.checkpoint_file import load_notes
 from tfeff.training.checkpoint_folder import checkpoint_steps, run_checkpoint
 from tfeff.training.grid import INTERRUPTED
-from tfeff.training.scores import METRICS
 from tfeff.utils.checks import is_url
 from tfeff.utils.digests import FILE_NAME as SHA256SUMS
 from tfeff.utils.digests import read_digests, sha256_of
@@ -34,6 +33,7 @@ from tfeff.utils.job_output import say
 from tfeff.utils.json_files import read_object
 from tfeff.utils.naming import named_as
 from tfeff.utils.reading import is_there
+from tfeff.utils.run_files import CHECKPOINTS, METRICS_FILE
 
 CROSS_DOCUMENTS = "cross_documents"
 _EXAMPLES = "examples"
@@ -76,7 +76,8 @@ def keep_data(
     found |= _digests_of_models(run.config, models)
     folders = os.path.join(glob.escape(run.directory), trained)
     has_trained = any(
-        glob.glob(os.path.join(folders, name)) for name in (METRICS, f"{INTERRUPTED}*")
+        glob.glob(os.path.join(folders, name))
+        for name in (METRICS_FILE, f"{INTERRUPTED}*")
     )
     there, changes = _noted(run, found, has_trained)
     changes = [name for name in changes if name in found or name in models]
@@ -192,7 +193,7 @@ def keep_caches(
     """
     found = caches_record(train, validation) | dict(examples)
     found[CROSS_DOCUMENTS] = train.cross_documents
-    has_trained = bool(checkpoint_steps(run.path("checkpoints")))
+    has_trained = bool(checkpoint_steps(run.path(CHECKPOINTS)))
     there, changes = _noted(run, found, has_trained)
     if changes == [_EXAMPLES]:
         raise ValueError(

@@ -6,6 +6,7 @@ from tfeff.recipes.overrides import check_override
 from tfeff.recipes.run_exports import newest_export, write_encoder
 from tfeff.utils.json_files import read_object
 from tfeff.utils.naming import named_as
+from tfeff.utils.run_files import METRICS_FILE
 
 
 def make_student_encoder(settings, teacher):
@@ -95,7 +96,7 @@ def write(run, metrics, model, tokenizer, **options):
         **options: those of `tfeff.export.save_version`.
     """
     write_encoder(run, model, tokenizer, model, **options)
-    tfeff.training.write_metrics(metrics, run.path("metrics.json"))
+    tfeff.training.write_metrics(metrics, run.path(METRICS_FILE))
 
 
 def finish(run):
@@ -105,4 +106,4 @@ def finish(run):
         f"the student and its tokenizer: {run.shown(run.path('preset'))}\n"
         f"text in: {run.shown(newest_export(run))}"
     )
-    return read_object(run.path("metrics.json"))
+    return read_object(run.path(METRICS_FILE))

@@ -55,6 +55,7 @@ from tfeff.training.interrupted_fit import interrupted_step
 from tfeff.utils.files import remove_folder
 from tfeff.utils.naming import named_as
 from tfeff.utils.reading import is_there
+from tfeff.utils.run_files import METRICS_FILE
 
 # The folders in which a signal saves the distillation of layers, and of predictions.
 _LAYERS, _PREDICTIONS = "interrupted_layers", "interrupted"
@@ -78,7 +79,7 @@ def distill_on_a_task(
     with open_run(settings) as run:
         train, dev = _read_examples(dataset, settings)
         read = {"train": train, "dev": dev}
-        if is_there(run.path("metrics.json")):
+        if is_there(run.path(METRICS_FILE)):
             keep_data(run, dataset, read, trained="", models=())
             if settings.plots:
                 _draw_finished(run, dataset, dev, settings)

@@ -34,6 +34,7 @@ from tfeff.recipes.tuning import Tuning, check_lora, load_best, make_grid
 from tfeff.recipes.unknown_tokens import print_unknown
 from tfeff.utils.files import write_text
 from tfeff.utils.naming import named_as
+from tfeff.utils.run_files import METRICS_FILE
 
 # The head of a layerwise pooling, in presets.
 _QUERY = "layerwise_pooler"
@@ -183,7 +184,7 @@ def embed(
             save=save,
             sequence_length=length,
         )
-        tfeff.training.write_metrics(summary, run.path("metrics.json"))
+        tfeff.training.write_metrics(summary, run.path(METRICS_FILE))
         run.finish()
         if examples is not None:
             best = summary["best"]

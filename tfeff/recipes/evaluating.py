@@ -11,7 +11,7 @@ import tensorflow as tf
 
 import tfeff
 from tfeff.data.cache.finishing import NoText
-from tfeff.data.sampling import is_any_of
+from tfeff.data.sampling import isin
 from tfeff.recipes.corpora import OF_TEXT, corpus
 from tfeff.recipes.data_record import crosses_documents
 from tfeff.recipes.evaluate_settings import EvaluateSettings
@@ -274,7 +274,7 @@ class EachToken(tfeff.data.Examples):
         length = manifest.sequence_length
 
         def example(first_example, texts):
-            is_text = ~is_any_of(texts.token_ids, manifest.special_token_ids)
+            is_text = ~isin(texts.token_ids, manifest.special_token_ids)
             found = tf.cast(tf.where(is_text), tf.int32)  # [N, 2]: sequence, position
             sequences, positions = found[:, 0], found[:, 1:]
             ids = tf.gather(texts.token_ids, sequences)

@@ -50,6 +50,7 @@ from tfeff.recipes.unseen_segments import begin_as_first, check_segments
 from tfeff.training.checkpoint_folder import run_checkpoint
 from tfeff.utils.files import write_text
 from tfeff.utils.naming import named_as
+from tfeff.utils.run_files import METRICS_FILE
 
 SERVED = {
     "Classifier": ("label", "probabilities"),
@@ -181,10 +182,10 @@ def finetune(
             sequence_length=task.sequence_length,
             **export_options(task.train.examples),
         )
-        tfeff.training.write_metrics(grid.summary, run.path("metrics.json"))
+        tfeff.training.write_metrics(grid.summary, run.path(METRICS_FILE))
         if settings.plots and steps:
             tfeff.plots.score_curves(
-                {dataset.name: run.path("metrics.json")},
+                {dataset.name: run.path(METRICS_FILE)},
                 run.path("plots", "score_curve.png"),
             )
         run.finish()
@@ -210,7 +211,7 @@ class Part:
 
 
 @dataclasses.dataclass(frozen=True)
-class Task:
+class TaskData:
     """A data set as the encoder reads it.
 
     Attributes:
@@ -279,7 +280,7 @@ def make_task(settings, dataset, encoder, tokenizer):
         features = tfeff.data.token_features if words else tfeff.data.text_features
         return Part(examples, features(examples, tokenizer, length))
 
-    task = Task(
+    task = TaskData(
         dataset=dataset,
         sequence_length=length,
         pad_to_longest=pad_to_longest,

@@ -10,8 +10,8 @@ import tfeff
 from tfeff.recipes.baselines import scores_line
 from tfeff.recipes.data_record import examples_digest
 from tfeff.recipes.runs import copy
-from tfeff.training.scores import METRICS
 from tfeff.utils.files import remove_folder
+from tfeff.utils.run_files import METRICS_FILE
 
 
 def remove_predictions(run: tfeff.training.RunDirectory) -> None:
@@ -49,7 +49,7 @@ def write_predictions(
     folder = run.path("predictions", split)
     os.makedirs(folder, exist_ok=True)
     with contextlib.suppress(FileNotFoundError):
-        os.remove(os.path.join(folder, METRICS))
+        os.remove(os.path.join(folder, METRICS_FILE))
     written = []
     with tempfile.TemporaryDirectory() as new:
         for path in dataset.write_predictions(split, examples, predictions, new):
@@ -76,6 +76,6 @@ def write_scores(
     """
     tfeff.training.write_metrics(
         {**scores, "baseline": baseline, "examples": examples_digest(examples)},
-        run.path("predictions", split, METRICS),
+        run.path("predictions", split, METRICS_FILE),
     )
     print(f"{split}: {scores_line(scores, baseline)}")

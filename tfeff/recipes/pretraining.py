@@ -43,6 +43,7 @@ from tfeff.tasks.run_tokenizer import RUN_TOKENIZER
 from tfeff.training.checkpoints import check_kept_steps
 from tfeff.training.workers import from_chief
 from tfeff.utils.interruption import end_at_once
+from tfeff.utils.run_files import METRICS_FILE
 
 
 def pretrain(
@@ -270,7 +271,7 @@ def _check_new(settings, strategy):
 
 def _finish(run, settings, model, tokenizer, valid, metrics):
     """Writes what the run leaves after the training, and prints where it is."""
-    tfeff.training.write_metrics(metrics, run.path("metrics.json"))
+    tfeff.training.write_metrics(metrics, run.path(METRICS_FILE))
     _report(model, metrics, valid.unigram_entropy())
     draw(
         model.encoder, valid_batches(settings, valid, tokenizer)(), run, settings.plots

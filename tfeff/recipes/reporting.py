@@ -27,6 +27,7 @@ from tfeff.utils.files import write_text
 from tfeff.utils.job_output import say
 from tfeff.utils.json_files import read_object
 from tfeff.utils.paths import matches
+from tfeff.utils.run_files import METRICS_FILE
 
 # In the order of the papers' columns.
 _QUESTIONS = (
@@ -248,7 +249,7 @@ def _read(folder):
 
     Fixed benchmarks have no folder, and some runs no baseline.
     """
-    config, metrics = (_json(folder, name) for name in ("config.json", "metrics.json"))
+    config, metrics = (_json(folder, name) for name in ("config.json", METRICS_FILE))
     is_question = "grid" in metrics
     # The metrics of `embed` have a best cell, too, beside those before the training.
     is_text = "best" in metrics and "untrained" not in metrics

@@ -9,12 +9,13 @@ from tfeff.storage.fetching import published_files
 from tfeff.training.checkpoint_folder import checkpoint_steps
 from tfeff.utils.checks import is_url
 from tfeff.utils.naming import named_as
+from tfeff.utils.run_files import CHECKPOINTS
 
 
 def has_checkpoint(run_dir: str) -> bool:
     """Whether a run has a checkpoint, from which its next start goes on."""
     if not is_url(run_dir):
-        return bool(checkpoint_steps(os.path.join(run_dir, "checkpoints")))
+        return bool(checkpoint_steps(os.path.join(run_dir, CHECKPOINTS)))
     files = published_files("run_dir", run_dir)
     return any(name.startswith("checkpoints/") for name in files)
 

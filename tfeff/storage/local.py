@@ -8,6 +8,7 @@ from typing import Any
 
 from tfeff.storage.fetching import fetch_folder, fresh_folder, is_uploaded
 from tfeff.utils.checks import check_path, is_url
+from tfeff.utils.run_files import CHECKPOINTS, checkpoint_name
 
 
 def fetch(url: str | os.PathLike) -> str:
@@ -99,15 +100,16 @@ def _of_model(step: int | None, newest: bool, names: Iterable[str]) -> list[str]
     """Of a run, the files that models are loaded from; of a preset, all."""
     names = list(names)
     has_preset = "preset/config.json" in names
-    checkpoints = sorted(x for x in names if x.startswith("checkpoints/"))
+    checkpoints = sorted(x for x in names if x.startswith(f"{CHECKPOINTS}/"))
     if not checkpoints and not has_preset:
         return names
     wanted = checkpoints[-1:] if newest or not has_preset else []
     if step is not None:
-        wanted = [x for x in checkpoints if x == f"checkpoints/step-{step:08d}.keras"]
+        name = f"{CHECKPOINTS}/{checkpoint_name(step)}"
+        wanted = [x for x in checkpoints if x == name]
         wanted = wanted or checkpoints  # Those that there are are named.
     others = (
-        *("cache/", "cells/", "checkpoints/", "export/", "plots/"),
+        *("cache/", "cells/", f"{CHECKPOINTS}/", "export/", "plots/"),
         *("predictions/", "tensorboard/"),
     )
     return [*wanted, *(x for x in names if not x.startswith(others))]

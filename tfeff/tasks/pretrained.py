@@ -49,6 +49,7 @@ from tfeff.utils.checks import (
 from tfeff.utils.json_files import read_object
 from tfeff.utils.naming import named_as
 from tfeff.utils.reading import DAMAGE, is_unreadable
+from tfeff.utils.run_files import CHECKPOINTS
 from tfeff.utils.types import DType
 
 _CONFIG = "config.json"
@@ -307,7 +308,7 @@ def find_preset(path):
     if not any(map(is_weights_file, present)):
         missing.append("its weights (model.weights.h5)")
     if missing:
-        steps = checkpoint_steps(os.path.join(path, "checkpoints"))
+        steps = checkpoint_steps(os.path.join(path, CHECKPOINTS))
         if steps and preset == path:
             known = (
                 "a run that is not finished, with checkpoints of steps "

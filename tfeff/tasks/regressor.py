@@ -11,7 +11,7 @@ from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import check_encoder
 from tfeff.objectives.heads import Head
 from tfeff.objectives.objective import TARGET_MEAN, as_columns
-from tfeff.tasks.task import PooledTask, but_for
+from tfeff.tasks.task import PooledTask, without_defaults
 from tfeff.training.losses import GlobalMean
 from tfeff.utils.checks import check_positive, is_number, shapes_agree
 from tfeff.utils.types import Config
@@ -81,7 +81,7 @@ class GlobalMeanSquaredError(GlobalMean):
         return squared_error(y_true, y_pred, self.scale)
 
     def get_config(self):
-        return {**super().get_config(), **but_for(scale=(self.scale, 1.0))}
+        return {**super().get_config(), **without_defaults(scale=(self.scale, 1.0))}
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -207,7 +207,7 @@ class Regressor(PooledTask):
         return GlobalMeanSquaredError(scale=self.scale)
 
     def default_metrics(self) -> Any:
-        unit = but_for(scale=(self.scale, 1.0))
+        unit = without_defaults(scale=(self.scale, 1.0))
         return [keras.metrics.MeanMetricWrapper(squared_error, TARGET_MEAN, **unit)]
 
     def _as_columns(self, y, y_pred, sample_weight):
@@ -223,7 +223,7 @@ class Regressor(PooledTask):
 
     def _units(self):
         """Scale and offset, but for 1 and 0."""
-        return but_for(scale=(self.scale, 1.0), offset=(self.offset, 0.0))
+        return without_defaults(scale=(self.scale, 1.0), offset=(self.offset, 0.0))
 
 
 def _scaled(ratings, scale, offset):

@@ -12,7 +12,7 @@ from tfeff.encoders.preset_files import preset_folder
 from tfeff.encoders.preset_heads import head_names, read_head, read_task
 from tfeff.objectives import registry
 from tfeff.objectives.heads import heads_of, trained_model
-from tfeff.objectives.masked_lm import MaskedLM
+from tfeff.objectives.masked_lm import HEAD_SETTINGS, MaskedLM
 from tfeff.objectives.objective import Objective, OptionError
 from tfeff.storage.arguments import READ_MODEL, paths
 from tfeff.tasks import (  # noqa: F401
@@ -30,6 +30,7 @@ from tfeff.training.checkpoint_file import load_checkpoint
 from tfeff.training.checkpoint_folder import latest_checkpoint, run_checkpoint
 from tfeff.utils.checks import check_choice, check_path
 from tfeff.utils.naming import named_as
+from tfeff.utils.run_files import CHECKPOINTS
 
 # The models of these objectives consist of an encoder and its heads alone.
 _OBJECTIVES = ("masked_lm", "sentence_order", "next_sentence", "permutation_lm")
@@ -137,7 +138,7 @@ def load_objective(
     check_choice("objective", objective, _OBJECTIVES)
     run_dir, step = split_step(path)
     if step is None:
-        checkpoint, _ = latest_checkpoint(os.path.join(run_dir, "checkpoints"))
+        checkpoint, _ = latest_checkpoint(os.path.join(run_dir, CHECKPOINTS))
     else:
         with named_as(step="path", run_dir="path"):
             checkpoint, _ = run_checkpoint(run_dir, step)
@@ -217,8 +218,7 @@ def read_heads(path: str) -> dict[str, dict[str, np.ndarray]]:
 
 def masked_lm_settings(arrays: dict[str, np.ndarray]) -> dict:
     """The settings of a head, from its arrays."""
-    names = ("activation", "layer_norm_epsilon")
-    return {name: arrays[name].item() for name in names}
+    return {name: arrays[name].item() for name in HEAD_SETTINGS}
 
 
 def _run_tokenizer(path, encoder):

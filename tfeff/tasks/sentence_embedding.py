@@ -19,7 +19,7 @@ from tfeff.tasks.in_batch_contrast import (
     contrast_losses,
     nearest_is_partner,
 )
-from tfeff.tasks.task import TEXT_POOLINGS, Task, but_for, make_pooling
+from tfeff.tasks.task import TEXT_POOLINGS, Task, make_pooling, without_defaults
 from tfeff.utils.checks import check_bool, check_choice, check_integer, check_positive
 from tfeff.utils.types import Config
 
@@ -218,7 +218,7 @@ class SentenceEmbedding(Task):
             **super().get_config(),
             "pooling": self.pooling,
             "temperature": self.temperature,
-            **but_for(
+            **without_defaults(
                 sequence_length=(self.sequence_length, None),
                 normalize=(self.normalize, False),
             ),

@@ -273,7 +273,7 @@ class _LastToken(Layer):
         return keras.KerasTensor((hidden.shape[0], hidden.shape[-1]), hidden.dtype)
 
 
-def but_for(**values):
+def without_defaults(**values):
     """The values that are not the default, from pairs of a value and its default."""
     return {name: x for name, (x, default) in values.items() if x != default}
 

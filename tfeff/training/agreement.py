@@ -21,6 +21,7 @@ from tfeff.training.workers import (
 )
 from tfeff.utils.checks import check_json
 from tfeff.utils.reading import is_unreadable
+from tfeff.utils.run_files import CHECKPOINTS
 
 T = TypeVar("T")
 
@@ -132,7 +133,7 @@ def agree_on_checkpoint(run) -> tuple[str | None, int]:
         ValueError: in every worker, if it is damaged, or one does not see it as the
             chief does.
     """
-    directory = run.path("checkpoints")
+    directory = run.path(CHECKPOINTS)
     if not several_workers():
         return latest_checkpoint(directory)
     # Others may see an old list of files: network file systems keep them for a while.

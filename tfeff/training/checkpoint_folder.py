@@ -6,6 +6,7 @@ import re
 from tfeff.storage.arguments import READ_WHOLE, paths
 from tfeff.storage.local import local_run
 from tfeff.utils.checks import check_path
+from tfeff.utils.run_files import CHECKPOINTS, checkpoint_name
 
 _NAME = re.compile(r"step-(\d+)\.keras")
 
@@ -47,9 +48,7 @@ def run_checkpoint(run_dir: str, step: int | None = None) -> tuple[str, int]:
         ValueError: if the run has no checkpoint of this step; it names those that
             there are.
     """
-    folder = os.path.join(
-        local_run("run_dir", run_dir, step, newest=True), "checkpoints"
-    )
+    folder = os.path.join(local_run("run_dir", run_dir, step, newest=True), CHECKPOINTS)
     steps = checkpoint_steps(folder)
     if not steps or step not in (None, *steps):
         kept = f"those of steps {', '.join(map(str, steps))}" if steps else "none"
@@ -63,7 +62,7 @@ def run_checkpoint(run_dir: str, step: int | None = None) -> tuple[str, int]:
 
 def checkpoint_path(directory: str, step: int) -> str:
     """The file name of the checkpoint after `step` steps."""
-    return os.path.join(directory, f"step-{step:08d}.keras")
+    return os.path.join(directory, checkpoint_name(step))
 
 
 def step_in_name(name: str) -> int | None:

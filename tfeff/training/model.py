@@ -27,7 +27,7 @@ from tfeff.training.fit_data import (
 from tfeff.training.loss_scale import LossScaleOptimizer, unscaled
 from tfeff.training.losses import GlobalMean, MeanOfShares, target_weights
 from tfeff.training.optimizers import check_on_replicas
-from tfeff.training.replicas import looped, num_replicas
+from tfeff.training.replicas import num_replicas, replica_function
 from tfeff.training.schedules import schedule_warnings
 from tfeff.utils.checks import check_integer, check_keywords, known_keywords
 from tfeff.utils.types import Config, Tensor
@@ -456,7 +456,9 @@ class DistributedModel(
             if num_replicas(self) > 1 and self.optimizer is not None:
                 check_on_replicas(unscaled(self.optimizer), self.weights)
             super().make_train_function(force)
-            self.train_function = looped(self, self.train_step, self.train_function)
+            self.train_function = replica_function(
+                self, self.train_step, self.train_function
+            )
             self._trains = self._trained_weights()
         return self.train_function
 
@@ -467,7 +469,9 @@ class DistributedModel(
     def make_test_function(self, force: bool = False) -> Callable:
         if self.test_function is None or force:
             super().make_test_function(force)
-            self.test_function = looped(self, self.test_step, self.test_function)
+            self.test_function = replica_function(
+                self, self.test_step, self.test_function
+            )
         return self.test_function
 
 

@@ -49,7 +49,7 @@ def needs_static_shapes(model: keras.Model) -> bool:
     )
 
 
-def looped(model: keras.Model, step, default):
+def replica_function(model: keras.Model, step, default):
     """A function of an iterator that runs `step` on replicas, in a plain loop.
 
     Args:

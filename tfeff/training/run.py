@@ -49,6 +49,7 @@ from tfeff.utils.checks import (
 from tfeff.utils.files import write_text
 from tfeff.utils.job_output import say
 from tfeff.utils.partial import remove_partial
+from tfeff.utils.run_files import CHECKPOINTS
 
 T = TypeVar("T")
 
@@ -419,7 +420,7 @@ class RunDirectory:
         model, step = start.model, start.step
         metrics_file = MetricsFile(self.path("metrics.csv"), start.table)
         checkpoints = Checkpoints(
-            self.path("checkpoints"),
+            self.path(CHECKPOINTS),
             steps_per_epoch,
             keep_checkpoints,
             lambda: {

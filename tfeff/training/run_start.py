@@ -13,6 +13,7 @@ from tfeff.training.checkpoint_folder import latest_checkpoint
 from tfeff.training.loadable import check_can_be_loaded
 from tfeff.training.metrics_file import restore
 from tfeff.training.workers import from_chief, several_workers
+from tfeff.utils.run_files import CHECKPOINTS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +59,7 @@ def begin_run(
         datasets = (make_dataset(0), validation_data)
         checkpoint, step = join_workers(run, steps, datasets)
     else:
-        checkpoint, step = latest_checkpoint(run.path("checkpoints"))
+        checkpoint, step = latest_checkpoint(run.path(CHECKPOINTS))
     if step > total_steps:
         raise ValueError(
             "`total_steps` must be at least the steps that the run has trained. "

@@ -14,8 +14,6 @@ from tfeff.utils.checks import (
 from tfeff.utils.files import write_text
 from tfeff.utils.json_files import read_object
 
-METRICS = "metrics.json"
-
 
 @paths(path=REPLACE)
 def write_metrics(metrics: Mapping, path: str | os.PathLike) -> None:

@@ -20,6 +20,7 @@ from tfeff.training.run import RunDirectory
 from tfeff.training.run_start import load_or_make, restore_table
 from tfeff.training.workers import from_chief
 from tfeff.utils.checks import check_choice, check_integer
+from tfeff.utils.run_files import CHECKPOINTS
 
 
 @lost_workers_named()
@@ -99,7 +100,7 @@ def train_by_stacking(
     patience = check_patience(patience, validation_data)
     check_choice("optimizer", optimizer, OPTIMIZERS)
     check_leaves_weights(callbacks)
-    checkpoints = run.path("checkpoints")
+    checkpoints = run.path(CHECKPOINTS)
     checkpoint, step = agree_on_checkpoint(run)
     model, notes = load_or_make(checkpoint, make_model)
     # The rows tell whether a stage is over.

@@ -16,7 +16,7 @@ from tfeff.data.sampling import (
     check_special_ids,
     check_token_ids,
     choose_tokens,
-    is_any_of,
+    isin,
     random_bits,
     slots,
 )
@@ -163,7 +163,7 @@ def mask_tokens(
     draws = random_bits(seed, first_example, (rows, num_draws, length))
     which, action, word = draws[:3]
 
-    special = is_any_of(token_ids, special_ids)
+    special = isin(token_ids, special_ids)
     count = budget(special, mask_rate, max_masks)
     if masking == "token":
         chosen = choose_tokens(which, special, count, max_masks)

@@ -12,7 +12,7 @@ from tfeff.data.sampling import (
     check_slots,
     check_special_ids,
     check_token_ids,
-    is_any_of,
+    isin,
     position_of,
     priorities,
     random_bits,
@@ -80,7 +80,7 @@ def permute_targets(
     rows, length = tf.unstack(tf.shape(token_ids))
     (draws,) = random_bits(seed, first_example, (rows, 1, length), stream=1)
 
-    special = is_any_of(token_ids, special_ids)
+    special = isin(token_ids, special_ids)
     count = budget(special, mask_rate, max_targets)
     # The tokens of highest priority are the targets, in descending order.
     highest = tf.math.top_k(priorities(draws, special), max_targets).values

@@ -59,13 +59,13 @@ def _activated(x, activation):
     return activate(x)
 
 
-def _normal_gate(x, one=1.0):
+def _normal_gate(x, one):
     """`Φ(x)` and its derivative."""
     gate = 0.5 + 0.5 * ops.erf(x * (one * 0.5**0.5))
     return gate, ops.exp((-0.5 * one) * x * x) / math.sqrt(2.0 * math.pi)
 
 
-def _tanh_gate(x, one=1.0):
+def _tanh_gate(x, one):
     """`(1 + tanh(…)) / 2` and its derivative."""
     scale, cubic = one * math.sqrt(2.0 / math.pi), 0.044715
     # Beyond 10 the tanh is 1; the square of a large float16 would be infinite.
