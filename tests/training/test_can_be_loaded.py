@@ -87,6 +87,47 @@ def test_what_keras_loads_is_taken(subject, tmp_path):
     keras.models.load_model(tmp_path / "model.keras")
 
 
+@keras.saving.register_keras_serializable("can_be_loaded")
+class NotMadeAnew(keras.layers.Layer):
+    """Needs an argument that its configuration does not have."""
+
+    def __init__(self, size, **kwargs):
+        super().__init__(**kwargs)
+
+    def call(self, inputs):
+        return inputs
+
+    def get_config(self):
+        return {"name": self.name}
+
+
+@keras.saving.register_keras_serializable("can_be_loaded")
+class NoKeywords(keras.Model):
+    """Does not take the `dtype` and `trainable` of Keras' configurations."""
+
+    def __init__(self):
+        super().__init__()
+        self.dense = Dense(1)
+
+    def call(self, inputs):
+        return self.dense(inputs)
+
+
+@pytest.mark.parametrize(
+    "make, names",
+    [
+        (lambda: model(NotMadeAnew(3)), "Sequential with NotMadeAnew: .*'size'"),
+        (NoKeywords, "NoKeywords with NoKeywords: .*'trainable'"),
+    ],
+)
+def test_what_its_configuration_does_not_make_is_named(make, names):
+    made = make()
+    made.compile("sgd", "mse")
+    message = f"`make_model` .* `get_config` .* Received: a {names}$"
+    with pytest.raises(ValueError, match=message):
+        check_can_be_loaded(made)
+
+
 def test_lambdas_are_taken_where_the_user_allows_them():
     made = model(Dense(2), "mse", lambda: 1e-3)
     keras.config.enable_unsafe_deserialization()

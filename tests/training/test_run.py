@@ -7,16 +7,19 @@ import io
 import json
 import os
 import shutil
+import signal
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
+import tfeff
 from tests.subjects.batches import Killed, masked_lm_batches
 from tests.subjects.objectives import make_masked_lm
 from tfeff.training import (
     RunDirectory,
+    adamw,
     latest_checkpoint,
     load_checkpoint,
     make_strategy,
@@ -86,6 +89,82 @@ def test_a_killed_run_goes_on_to_the_same_numbers(whole_run, tmp_path, dies_afte
     assert [row["step"] for row in metrics(whole)] == ["5", "10", "15", "20"]
     assert {"loss", "val_loss", "learning_rate", "accuracy"} <= set(metrics(whole)[0])
     for one, two in zip(model.get_weights(), again.get_weights()):
+        np.testing.assert_array_equal(two, one)
+
+
+@keras.saving.register_keras_serializable(package="tests.training.test_run")
+class Drawn(keras.layers.Layer):
+    """Makes its generator only where it is built."""
+
+    def build(self, shape):
+        self.seed_generator = keras.random.SeedGenerator(5)
+
+    def call(self, x, training=False):
+        return keras.random.dropout(x, 0.3, seed=self.seed_generator)
+
+
+def _with_random_layers():
+    x = keras.Input((4,))
+    y = keras.layers.GaussianNoise(0.1)(keras.layers.Dropout(0.3)(x))
+    y = keras.layers.Dropout(0.3, seed=3)(keras.layers.Dense(8)(y))
+    return x, keras.layers.Dense(1)(Drawn()(tfeff.layers.Dropout(0.2)(y)))
+
+
+@keras.saving.register_keras_serializable(package="tests.training.test_run")
+class Subclassed(keras.Model):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.inner = keras.Model(*_with_random_layers())
+
+    def call(self, x, training=None):
+        return self.inner(x, training=training)
+
+
+@pytest.mark.parametrize("kind", ["functional", "subclassed", "sequential"])
+@pytest.mark.parametrize("dies_after", [7, 11])
+def test_models_of_others_draw_the_dropout_that_they_would_have(
+    kind, dies_after, tmp_path
+):
+    def make():
+        keras.utils.set_random_seed(0)
+        if kind == "functional":
+            model = keras.Model(*_with_random_layers())
+        elif kind == "subclassed":
+            model = Subclassed()
+            model.build((None, 4))
+        else:
+            parts = [
+                keras.Input((4,)),
+                keras.layers.Dropout(0.5),
+                keras.layers.Dense(1),
+            ]
+            model = keras.Sequential(parts)
+        model.compile(adamw(1e-2, 2, 20), loss="mse")
+        return model
+
+    def run(name, callbacks=()):
+        x = np.random.default_rng(1).normal(size=(40, 4)).astype("float32")
+        data = tf.data.Dataset.from_tensor_slices((x, x.sum(1))).repeat().batch(4)
+        with RunDirectory(tmp_path / name, {}) as directory:
+            return directory.fit(
+                make,
+                data.skip,
+                total_steps=20,
+                steps_per_epoch=5,
+                tokens_per_step=4,
+                callbacks=callbacks,
+            ).get_weights()
+
+    def stop(batch, logs):
+        stop.calls += 1
+        if stop.calls == dies_after:
+            signal.raise_signal(signal.SIGINT)
+
+    stop.calls = 0
+    expected = run("whole")
+    with pytest.raises(KeyboardInterrupt):
+        run("cut", [keras.callbacks.LambdaCallback(on_train_batch_end=stop)])
+    for one, two in zip(expected, run("cut"), strict=True):
         np.testing.assert_array_equal(two, one)
 
 

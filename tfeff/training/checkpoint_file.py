@@ -3,11 +3,13 @@
 import contextlib
 import json
 import os
+import warnings
 import zipfile
 from collections.abc import Mapping
 
 import keras
 
+from tfeff.compat.layers import is_seed_state
 from tfeff.compat.saving import num_saved
 from tfeff.encoders.quantization import check_keeps_training
 from tfeff.layers.checks import check_model
@@ -18,7 +20,9 @@ from tfeff.utils.files import atomic_file
 from tfeff.utils.reading import DAMAGE, raise_unreadable
 
 STEP = "tfeff_step"  # The note that `Checkpoints` adds to a user's.
-_NOTES = "run.json"  # A file in the archive beside Keras' own; Keras ignores it.
+# Files in the archive beside Keras' own, which Keras ignores.
+_NOTES = "run.json"
+_SEEDS = "seeds.json"
 
 
 @paths(path=REPLACE)
@@ -26,6 +30,9 @@ def save_checkpoint(
     model: keras.Model, path: str | os.PathLike, notes: Mapping | None = None
 ) -> None:
     """Saves a model with its optimizer, under its name only once it is complete.
+
+    The states of random generators, such as those of dropout, are saved with any model,
+    where Keras leaves them out: the loaded one draws what this one would have drawn.
 
     Args:
         model: a compiled, built model.
@@ -59,6 +66,8 @@ def save_checkpoint(
         model.save(unfinished)
         with zipfile.ZipFile(unfinished, "a") as archive:
             archive.writestr(_NOTES, text)
+            seeds = [state.numpy().tolist() for state in _seed_states(model)]
+            archive.writestr(_SEEDS, json.dumps(seeds))
 
 
 @paths(path=READ)
@@ -102,6 +111,7 @@ def load_checkpoint(path: str | os.PathLike, compile: bool = True) -> keras.Mode
         if damaged := archive.testzip():
             raise zipfile.BadZipFile(f"bad checksum of {damaged}")
         notes = _notes_in(archive)
+        seeds = _json_in(archive, _SEEDS, list)
     if (named := step_in_name(os.path.basename(path))) is not None:
         step = notes.get(STEP, named)
         if step != named:
@@ -119,6 +129,7 @@ def load_checkpoint(path: str | os.PathLike, compile: bool = True) -> keras.Mode
         raise ValueError(
             f"The checkpoint {path} cannot be loaded: {type(error).__name__}: {reason}"
         ) from error
+    _restore_seeds(model, seeds, path)
     if compile and STEP in notes:
         _check_optimizer_is_loaded(model, path)
     return model
@@ -165,12 +176,38 @@ def _archive(path):
 
 
 def _notes_in(archive):
-    if _NOTES not in archive.namelist():
-        return {}
-    notes = json.loads(archive.read(_NOTES))
-    if not isinstance(notes, dict):
-        raise ValueError(f"{_NOTES} must hold an object. It holds {notes!r:.80}")
-    return notes
+    return _json_in(archive, _NOTES, dict)
+
+
+def _json_in(archive, name, kind):
+    """The content of a file of JSON; empty in a checkpoint without it."""
+    if name not in archive.namelist():
+        return kind()
+    content = json.loads(archive.read(name))
+    if not isinstance(content, kind):
+        raise ValueError(
+            f"{name} must hold a {kind.__name__}. It holds {content!r:.80}"
+        )
+    return content
+
+
+def _restore_seeds(model, seeds, path):
+    states = _seed_states(model)
+    if seeds and len(seeds) != len(states):
+        warnings.warn(
+            f"The checkpoint {path} has the states of {len(seeds)} random generators, "
+            f"the loaded model {len(states)}: dropout will draw other numbers than it "
+            "would have. Layers must make their generators in their `__init__`",
+            stacklevel=1,
+        )
+        return
+    for state, seed in zip(states, seeds):
+        state.assign(seed)
+
+
+def _seed_states(model):
+    """The states of a model's random generators."""
+    return [variable for variable in model.variables if is_seed_state(variable)]
 
 
 def _check_members(path, members):

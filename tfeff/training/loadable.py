@@ -1,6 +1,10 @@
 """Whether Keras will load what it saves of a model, asked before a training."""
 
+import random
+
 import keras
+
+from tfeff.compat.saving import is_functional
 
 # Packages whose classes Keras loads without their being registered.
 _LOADED = ("keras", "keras_hub", "builtins")
@@ -10,7 +14,8 @@ def check_can_be_loaded(model: keras.Model) -> None:
     """Raises where Keras would not save the configuration of a model, or not load it.
 
     Raises:
-        ValueError: naming the classes and functions that are not registered.
+        ValueError: naming the classes and functions that are not registered, or that
+            are not made anew by their configurations.
     """
     try:
         unknown = sorted({*_unknown(keras.saving.serialize_keras_object(model))})
@@ -27,6 +32,28 @@ def check_can_be_loaded(model: keras.Model) -> None:
             "`keras.saving.register_keras_serializable`. Received: a "
             f"{type(model).__name__} with {', '.join(unknown)}"
         )
+    drawn = random.getstate()  # Layers without a seed draw one when they are made.
+    for part in _parts(model):
+        try:
+            type(part).from_config(part.get_config())
+        except Exception as error:  # From anybody's `from_config`.
+            *_, reason = str(error).strip().splitlines()
+            raise ValueError(
+                "`make_model` must make a model whose checkpoints can be loaded: what "
+                "`get_config` returns must be what its class is made with. Received: a "
+                f"{type(model).__name__} with {type(part).__name__}: {reason}"
+            ) from error
+    random.setstate(drawn)
+
+
+def _parts(model):
+    """The layers, and models, of a user's own classes that Keras makes anew."""
+    is_graph = isinstance(model, keras.Model) and is_functional(model.get_config())
+    if is_graph or isinstance(model, keras.Sequential):
+        for layer in model.layers:
+            yield from _parts(layer)
+    elif type(model).__module__.partition(".")[0] not in (*_LOADED, "tfeff"):
+        yield model
 
 
 def _unknown(config):
