@@ -92,6 +92,7 @@ def test_from_layers_that_share_to_layers_that_do_not():
         ),
         ({"feedforward": {"activation": "relu"}}, {}, "activation 'relu' in the stud"),
         ({"num_heads": 1}, {"num_heads": 2}, "num_heads 1 in the student"),
+        ({"embedding_layer_norm": False}, {}, "without norm/beta, norm/gamma of the t"),
     ],
     ids=str,
 )

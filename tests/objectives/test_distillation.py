@@ -286,7 +286,7 @@ def test_what_does_not_fit_is_named():
         (ValueError, "MixedAttention in layer 2 of the teacher", student, mixed, {}),
         (
             ValueError,
-            "number of heads of one model must divide",
+            "^`attention` must be None where .* 2 in layer 1 .* 3 in layer 1 of",
             student,
             make_encoder(1, 9, 3),
             {},
@@ -354,6 +354,8 @@ def test_the_maps_that_two_encoders_have_are_compared():
         assert ("attention" in model.comparison.terms) == (kind is not None)
     with pytest.raises(TypeError, match="`teacher`"):
         common_maps(plain, None)
+    # Of 2 and 3 heads no groups can be averaged.
+    assert common_maps(plain, make_encoder(1, 9, 3)) is None
 
 
 @pytest.mark.slow

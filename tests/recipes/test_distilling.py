@@ -289,6 +289,22 @@ def parsed(*flags):
             "`word_vectors` can be given with `augment_with` only.*augment_with=None",
         ),
         (["--stage=task", "--task=RTE"], "`data` must be given with `stage='task'`"),
+        (
+            ["--attention_weight=0", "--attention=scores"],
+            "`attention` can be given with `attention_weight` only",
+        ),
+        (
+            ["--attention_weight=0", "--hidden_weight=0", "--layer_map=1,9"],
+            "`layer_map` can be given with `hidden_weight` only",
+        ),
+        (
+            ["--attention=none", "--hidden_weight=0", "--embedding_weight=0"],
+            "`embedding_weight`, `hidden_weight`, `cosine_weight`, .* be above 0",
+        ),
+        (
+            ["--stage=task", "--task=RTE", "--data=x", "--layer_weights=1,1,0"],
+            "`layer_weights` must end in a number above 0",
+        ),
     ],
 )
 def test_settings_without_effect_are_refused(flags, message):

@@ -14,8 +14,17 @@ import tfeff
 from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tfeff.recipes import DistillSettings, distill, distilling, distilling_tasks
 from tfeff.recipes.data_record import keep_data
-from tfeff.recipes.distilling_models import layer_settings, prediction_settings
-from tfeff.recipes.distilling_tasks import _layers, _make_student, _read_examples
+from tfeff.recipes.distilling_models import (
+    layer_settings,
+    make_student_encoder,
+    prediction_settings,
+)
+from tfeff.recipes.distilling_tasks import (
+    _layers,
+    _load_teacher,
+    _make_student,
+    _read_examples,
+)
 from tfeff.recipes.runs import open_run
 from tfeff.recipes.task_dataset import task_class
 
@@ -176,6 +185,32 @@ def test_students_of_every_kind_of_task(task, folder, tmp_path):
     assert (tmp_path / "run" / "plots" / "average_attention.png").exists()
 
 
+def test_a_teacher_of_another_task_is_told_of(tmp_path, monkeypatch, capsys):
+    (tmp_path / "Rated").mkdir()
+    (tmp_path / "Rated" / "model.keras").touch()
+    model = tfeff.tasks.Regressor(make_encoder())
+    monkeypatch.setattr(tfeff.training, "load_checkpoint", lambda _, compile: model)
+    settings = on_a_task(tmp_path, "Rated", tmp_path / "run")
+    for task, line in (
+        ("Rated", ""),
+        ("Other", "the teacher was trained on Other, the student is for Rated\n"),
+    ):
+        config = tmp_path / "Rated" / "config.json"
+        config.write_text(json.dumps({"task": task}))
+        assert _load_teacher(settings, DATASETS["Rated"]) is model
+        assert capsys.readouterr().out == line
+
+
+@pytest.mark.parametrize("size", [59, 61])
+def test_the_vocabulary_of_a_student_is_its_teachers(size, tmp_path):
+    override = {"vocabulary_size": size}
+    settings = on_a_task(tmp_path, "Rated", "run", student="bert_tiny")
+    settings = dataclasses.replace(settings, override=override)
+    message = "`override` must leave out `vocabulary_size`, which is the teacher's, 60"
+    with pytest.raises(ValueError, match=message):
+        make_student_encoder(settings, make_encoder())
+
+
 def test_a_finished_run_on_other_data_is_refused(tmp_path):
     dataset = DATASETS["Rated"]
     settings = on_a_task(tmp_path, "Rated", tmp_path / "run")
@@ -204,6 +239,10 @@ def test_classes_of_one_name_have_one_index(tmp_path, monkeypatch):
     names = ("pos", "neg", "neutral")
     moods = tfeff.datasets.Dataset(name="Moods", reader=read, label_names=names)
     settings = on_a_task(tmp_path, "Moods", tmp_path / "run")
+    with pytest.raises(ValueError, match="`teacher` must be the folder of a finished"):
+        distill(settings, moods)
+    (tmp_path / "Moods").mkdir()
+    (tmp_path / "Moods" / "model.keras").touch()
     encoder = make_encoder(1)
     for classes, message in (
         (("neg", "neu", "pos"), r"`teacher` must have the classes of Moods.*'neu'"),

@@ -29,6 +29,9 @@ def test_steps_to_keep_are_at_evaluations():
     assert eval_every(600, None, keep_steps=(300, 450)) == 150
     with pytest.raises(ValueError, match=r"steps=1000, keep_steps=\(501,\)"):
         eval_every(1000, None, keep_steps=(501,))
+    assert eval_every(1000, None, 2, keep_steps=(500,), switch_steps=[120]) == 20
+    with pytest.raises(ValueError, match=r"steps=1000, switch_steps=\(50, 120\)$"):
+        eval_every(1000, None, 3, keep_steps=(), switch_steps=(50, 120))
 
 
 def test_evaluations_that_are_given_divide_the_steps():

@@ -103,7 +103,8 @@ def test_there_is_no_encoder_to_begin_with():
     settings = tfeff.recipes.StackSettings(run_dir="run")
     for name in ("pretrained", "swap_positions"):
         assert f"\n  --{name}=" not in flags.usage("stack", type(settings))
-        with pytest.raises(ValueError, match=f"Unknown command line flag '{name}'"):
+        message = f"Unknown command line flag '{name}'. It is a setting of other com"
+        with pytest.raises(ValueError, match=message):
             flags.parse(type(settings), ["--run_dir=run", f"--{name}=huang4"])
         with pytest.raises(ValueError, match=f"of another command.*has no {name}"):
             runs.upgraded(type(settings), "run", {**settings.config(), name: None})

@@ -1,5 +1,6 @@
 """Nothing damaged is read from a preset in silence."""
 
+import errno
 import json
 import os
 import pathlib
@@ -42,6 +43,22 @@ def preset(tmp_path_factory):
 @pytest.fixture
 def copy(preset, tmp_path):
     return shutil.copytree(preset, tmp_path / "copy")
+
+
+def test_on_a_full_disk_an_earlier_encoder_stays(copy, monkeypatch):
+    before = {path: path.read_bytes() for path in files(copy)}
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    message = f"No space left on device, while writing {copy}$"
+    for name in ("Encoder.save_weights", "preset_files.add_version"):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"tfeff.encoders.{name}", full)
+            with pytest.raises(OSError, match=message):
+                tiny().save_to_preset(str(copy))
+        assert {path: path.read_bytes() for path in files(copy)} == before
+    load_pretrained(copy)
 
 
 def files(folder):

@@ -191,6 +191,14 @@ def test_steps_to_keep_stay_after_kills(whole_run, tmp_path):
         run_checkpoint(run.directory, 10)
 
 
+def test_settings_that_somebody_deleted_are_written_at_the_end(tmp_path):
+    with RunDirectory(tmp_path / "run", {"seed": 0}) as run:
+        os.remove(run.path("config.json"))
+        run.finish()
+    with RunDirectory(tmp_path / "run", {"seed": 0}) as run:
+        assert os.listdir(run.directory).count("config.json") == 1
+
+
 def test_what_a_run_leaves_behind(whole_run):
     run, _, lines = whole_run
     assert sorted(os.listdir(run.directory)) == [

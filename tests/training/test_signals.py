@@ -126,6 +126,11 @@ def test_epochs_of_another_length_are_refused(tmp_path):
         RunDirectory(tmp_path / "run", {}).fit(
             None, None, total_steps=18, steps_per_epoch=3, tokens_per_step=1
         )
+    # Of epochs of 2 steps there would be no row of the steps before the fourth.
+    with pytest.raises(ValueError, match="steps_per_epoch=2, a checkpoint of step 4"):
+        RunDirectory(tmp_path / "run", {}).fit(
+            None, None, total_steps=18, steps_per_epoch=2, tokens_per_step=1
+        )
 
 
 def test_a_checkpoint_within_an_epoch_is_one_of_none_that_are_kept(tmp_path):

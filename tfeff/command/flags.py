@@ -43,7 +43,9 @@ def parse(cls: type[Settings], arguments: Sequence[str]) -> Settings:
         message, name = str(error), error.flagname
         if "Did you mean" not in message:
             message += "."
-            if any(field.name == "override" for field in fields):
+            if any(name in vars(base) for base in cls.__mro__):
+                message += " It is a setting of other commands, which this one lacks."
+            elif any(field.name == "override" for field in fields):
                 message += (
                     f" If it is an argument of encoders, give --override={name}=VALUE."
                 )

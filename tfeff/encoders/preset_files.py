@@ -28,6 +28,7 @@ from tfeff.utils.digests import (
 )
 from tfeff.utils.disks import reserve
 from tfeff.utils.files import write_text
+from tfeff.utils.partial import partial_path
 from tfeff.utils.reading import DAMAGE, is_unreadable
 
 HEAD = "_head.npz"  # The end of the name of a head's file.
@@ -207,7 +208,8 @@ class EncoderFiles:
     def save_to_preset(self, preset_dir, max_shard_size=10):
         """Writes the encoder to a folder, with the digests of its files.
 
-        Weights that an earlier encoder left there are removed.
+        It replaces an encoder that the folder has, once the new one is whole: on a full
+        disk the earlier one stays.
 
         Args:
             preset_dir: the folder; it is made if it is missing.
@@ -218,8 +220,12 @@ class EncoderFiles:
             ValueError: if the folder has heads that were trained on another encoder.
         """
         check_no_heads(preset_dir)
-        super().save_to_preset(preset_dir, max_shard_size=max_shard_size)
-        add_version(preset_dir)
+        os.makedirs(preset_dir, exist_ok=True)
+        with partial_path(os.path.join(preset_dir, "preset"), preset_dir) as whole:
+            super().save_to_preset(whole, max_shard_size=max_shard_size)
+            add_version(whole)
+            for name in sorted(os.listdir(whole)):
+                os.replace(os.path.join(whole, name), os.path.join(preset_dir, name))
         remove_other_weights(preset_dir, self._weights_file)
         add_digests(preset_dir, _is_encoder_file)
 

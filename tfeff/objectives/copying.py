@@ -121,6 +121,14 @@ def _table_triples(student, teacher):
             "`student` must have layers like the teacher's to copy them. Received: a "
             f"student with {', '.join(missing)}, which the teacher has not"
         )
+    # Without a norm or a projection, layers would read inputs of another scale.
+    tables = ("position_embedding/", "segment_embedding/")
+    left = sorted(x for x in set(other) - set(one) if not x.startswith(tables))
+    if left:
+        raise ValueError(
+            "`student` must have layers like the teacher's to copy them. Received: a "
+            f"student without {', '.join(left)} of the teacher's embedding"
+        )
     return [(name, weight, other[name]) for name, weight in one.items()]
 
 

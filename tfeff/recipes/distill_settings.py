@@ -248,10 +248,19 @@ class DistillSettings(RunSettings):
                 "the student's last layer would learn nothing. Received: "
                 f"prediction_weight={self.prediction_weight!r}, label_weight=0.0"
             )
-        compared = (*_LAYERS, "prediction_weight")
-        if self.stage == "general" and not any(values[name] for name in compared):
+        compared = {name: values[name] for name in (*_LAYERS, "prediction_weight")}
+        if values["attention"] == "none":
+            del compared["attention_weight"]
+        if self.stage == "general" and not any(compared.values()):
             names = ", ".join(f"`{name}`" for name in compared)
             raise ValueError(f"One of {names} must be above 0. Received: all are 0")
+        learns = self.stage == "general" or self.label_weight
+        if weights is not None and not weights[-1] and not learns:
+            raise ValueError(
+                "`layer_weights` must end in a number above 0, the weight of the "
+                "predictions, on a task without `label_weight`: the student's last "
+                f"layer would learn nothing. Received: layer_weights={weights!r}"
+            )
         if self.stage == "general" and not self.steps:
             raise ValueError("`steps` must be at least 1. Received: steps=0")
 
@@ -277,4 +286,9 @@ def _unused(values):
             unused |= dict.fromkeys(names, f"stage={other!r}")
     if values["stage"] == "general":
         unused |= dict.fromkeys(_AUGMENTATION, "stage='task'")
+    if not values["attention_weight"] and values["attention"] != "none":
+        unused["attention"] = "attention_weight"
+    by_layers = ("hidden_weight", "attention_weight", "copy_layers")
+    if not any(values[name] for name in by_layers):
+        unused["layer_map"] = "hidden_weight"
     return unused

@@ -15,6 +15,12 @@ def make_student_encoder(settings, teacher):
         "vocabulary_size": teacher.vocabulary_size,
         "max_sequence_length": settings.sequence_length,
     }
+    wanted = settings.override.get("vocabulary_size", teacher.vocabulary_size)
+    if wanted != teacher.vocabulary_size:
+        raise ValueError(
+            "`override` must leave out `vocabulary_size`, which is the teacher's, "
+            f"{teacher.vocabulary_size}. Received: override={dict(settings.override)}"
+        )
     check_override(settings.override, {}, sizes)
     with named_as(preset="student", overrides="override"):
         student = tfeff.encoders.build(settings.student, **sizes | settings.override)

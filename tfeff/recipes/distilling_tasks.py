@@ -52,10 +52,12 @@ from tfeff.tasks.task import PooledTask
 from tfeff.training import interrupted_fit
 from tfeff.training.held_signals import HeldSignals
 from tfeff.training.interrupted_fit import interrupted_step
+from tfeff.utils.checks import is_url
 from tfeff.utils.files import remove_folder
+from tfeff.utils.json_files import read_object
 from tfeff.utils.naming import named_as
 from tfeff.utils.reading import is_there
-from tfeff.utils.run_files import METRICS_FILE
+from tfeff.utils.run_files import CONFIG, METRICS_FILE
 
 # The folders in which a signal saves the distillation of layers, and of predictions.
 _LAYERS, _PREDICTIONS = "interrupted_layers", "interrupted"
@@ -262,7 +264,7 @@ def _make_models(settings, dataset, examples):
 
 def _load_teacher(settings, dataset):
     path = os.path.join(settings.teacher, MODEL)
-    if os.path.isdir(settings.teacher) and not os.path.isfile(path):
+    if not is_url(settings.teacher) and not os.path.isfile(path):
         raise ValueError(
             "`teacher` must be the folder of a finished run of `tfeff finetune` or "
             "`tfeff answer`, which has a model.keras. Received: "
@@ -284,10 +286,19 @@ def _load_teacher(settings, dataset):
                 f"`teacher` must have the classes of {dataset.name}, {list(wanted)}. "
                 f"Received: teacher={settings.teacher!r}, with {found}"
             )
+    if (other := _task_of(settings.teacher)) not in (None, settings.task):
+        print(f"the teacher was trained on {other}, the student is for {dataset.name}")
     length = settings.sequence_length
     with fitting("teacher", settings.teacher, sequence_length=length):
         check_length(teacher.encoder, length)
     return teacher
+
+
+def _task_of(teacher):
+    """The task of a fine-tuned run; `None` where it has no settings that tell."""
+    with contextlib.suppress(OSError, ValueError):
+        return read_object(os.path.join(teacher, CONFIG)).get("task")
+    return None
 
 
 def _load_student(settings, teacher):

@@ -1,16 +1,17 @@
 """Steps between evaluations: given or chosen, they divide the steps."""
 
+import itertools
 import math
 from collections.abc import Sequence
 
 
 def eval_every(
-    steps: int, given: int | None, stages: int = 1, keep_steps: Sequence[int] = ()
+    steps: int, given: int | None, stages: int = 1, **others: Sequence[int]
 ) -> int:
     """Steps between evaluations: `given`, or 200, or less for few steps.
 
     Those that are chosen divide the steps, into `stages` parts at least, and all of
-    `keep_steps`, at which checkpoints are kept.
+    `others`: settings by name, such as the steps whose checkpoints are kept.
 
     Raises:
         ValueError: if those given do not, or none are found.
@@ -23,13 +24,13 @@ def eval_every(
             )
         return given
     limit = min(200, steps // stages)
-    common = math.gcd(steps, *keep_steps)
+    common = math.gcd(steps, *itertools.chain(*others.values()))
     found = next((n for n in range(limit, 0, -1) if common % n == 0), 0)
     if found * 10 < limit or not found:
-        kept = f", keep_steps={tuple(keep_steps)}" if keep_steps else ""
+        named = "".join(f", {k}={tuple(v)}" for k, v in others.items() if v)
         near = f" near {limit}" if limit else ""
         raise ValueError(
             f"`steps` must be at least {stages} and have a divisor{near}, to evaluate "
-            f"by, or `eval_every` be given. Received: steps={steps}{kept}"
+            f"by, or `eval_every` be given. Received: steps={steps}{named}"
         )
     return found

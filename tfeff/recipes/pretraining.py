@@ -94,9 +94,15 @@ def pretrain(
 S = TypeVar("S", bound=PretrainSettings)
 
 
-def settle(settings: S, stages: int = 1) -> S:
+def settle(settings: S, stages: int = 1, switch_steps: Sequence[int] = ()) -> S:
     """Chooses the numbers that are open, and checks what belongs together."""
-    every = eval_every(settings.steps, settings.eval_every, stages, settings.keep_steps)
+    every = eval_every(
+        settings.steps,
+        settings.eval_every,
+        stages,
+        keep_steps=settings.keep_steps,
+        switch_steps=switch_steps,
+    )
     check_kept_steps(settings.keep_steps, every, settings.steps)
     warmup_steps = settings.warmup_steps
     if warmup_steps is None:

@@ -59,7 +59,8 @@ def stack(
     check_settings(settings, StackSettings)
     preset, num_layers = _preset_and_depth(settings)
     settings = dataclasses.replace(settings, preset=preset, num_layers=num_layers)
-    settings = settle(settings, settings.doublings + 1)
+    switch_steps = settings.switch_steps or ()
+    settings = settle(settings, settings.doublings + 1, switch_steps)
     first, rest = divmod(num_layers, 2**settings.doublings)
     if "num_layers" in settings.generator_override:
         raise ValueError(

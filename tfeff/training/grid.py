@@ -35,8 +35,9 @@ class Grid:
     Each cell, a setting with a seed, has a folder of its own under `directory`, named
     after its values: `learning_rate=1e-05,batch_size=16,seed=0`. A cell is finished
     when its `metrics.json` is there; it is not run again. When a cell that was killed
-    is run again, the files that it left are deleted first, unless it has left a folder
-    `interrupted`, to go on with. One process at a time may run cells of a directory.
+    is run again, its folder is deleted first, whatever it holds, unless it has left a
+    folder `interrupted`, to go on with. One process at a time may run cells of a
+    directory.
 
     Args:
         directory: the folder of the cells.

@@ -49,7 +49,8 @@ from tfeff.utils.checks import (
 from tfeff.utils.files import write_text
 from tfeff.utils.job_output import say
 from tfeff.utils.partial import remove_partial
-from tfeff.utils.run_files import CHECKPOINTS
+from tfeff.utils.reading import is_there
+from tfeff.utils.run_files import CHECKPOINTS, CONFIG
 
 T = TypeVar("T")
 
@@ -184,7 +185,10 @@ class RunDirectory:
             lock.at_end.callback(run_seal.reseal_folder, folder)
             return
         lock.is_new = True
-        write_text(self.path(run_folder.CONFIG), json.dumps(self.config, indent=2))
+        self._write_config()
+
+    def _write_config(self):
+        write_text(self.path(CONFIG), json.dumps(self.config, indent=2))
 
     def _reseal(self):
         """Takes up the digests that a killed process had set aside."""
@@ -206,8 +210,8 @@ class RunDirectory:
         is_unused = lock and lock.users == 1 and lock.is_new
         # The folder may be gone. While the lock is held, no other process opens it.
         with contextlib.suppress(OSError):
-            if is_unused and run_folder.files(self.directory) <= {run_folder.CONFIG}:
-                os.remove(self.path(run_folder.CONFIG))
+            if is_unused and run_folder.files(self.directory) <= {CONFIG}:
+                os.remove(self.path(CONFIG))
         remote, self._remote = self._remote, None
         try:
             self._unlock()
@@ -320,6 +324,8 @@ class RunDirectory:
         if not self.is_chief:
             return
         with self.published():
+            if not is_there(self.path(CONFIG)):  # Somebody deleted it.
+                self._write_config()
             run_seal.seal_folder(self.directory)
 
     @lost_workers_named()

@@ -8,8 +8,7 @@ from tfeff.training import run_lock
 from tfeff.utils.checks import differences
 from tfeff.utils.json_files import read_object
 from tfeff.utils.partial import PARTIAL
-
-CONFIG = "config.json"
+from tfeff.utils.run_files import CONFIG
 
 
 def files(directory: str) -> set[str]:

@@ -75,11 +75,13 @@ def begin_run(
             f"`steps_per_execution`. Received: steps_per_epoch={steps_per_epoch}, "
             f"steps_per_execution={model.steps_per_execution}"
         )
-    if step % steps_per_epoch and notes.get("steps_per_epoch") != steps_per_epoch:
+    # Within an epoch a training goes on as it began; at its end, it may change.
+    before = notes.get("steps_per_epoch")
+    if before != steps_per_epoch and (step % (before or 1) or step % steps_per_epoch):
         raise ValueError(
             "`steps_per_epoch` must be that of the run's checkpoints. Received: "
             f"steps_per_epoch={steps_per_epoch}, a checkpoint of step {step} with "
-            f"steps_per_epoch={notes.get('steps_per_epoch')}"
+            f"steps_per_epoch={before}"
         )
     return RunStart(model, step, notes, restore_table(run, step, notes))
 

@@ -86,7 +86,11 @@ def _failure(error, temporary):
         named = os.fspath(error.filename or temporary)
         if not named.startswith(temporary):
             return None
-        return error.errno, error.strerror or str(error)
+        # One within another folder for unfinished files has named its own.
+        reason, *_ = (error.strerror or str(error)).split(
+            f", while writing {temporary}"
+        )
+        return error.errno, reason
     if not hasattr(error, "error_code"):
         return None
     # TensorFlow's have the file and the reason, as "FILE; No space left on device". Its

@@ -1,5 +1,6 @@
 """Names of files and folders of a run, which several packages read."""
 
+CONFIG = "config.json"
 METRICS_FILE = "metrics.json"
 CHECKPOINTS = "checkpoints"
 

@@ -1,5 +1,6 @@
 """Checks of student and teacher, and the map between their layers."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 
 import keras
@@ -76,6 +77,27 @@ def check_maps(role: str, encoder: Encoder, kind: str) -> None:
         )
 
 
+def check_heads(student: Encoder, teacher: Encoder, layer_map: Sequence[int]) -> None:
+    """Raises if the heads of layers that are compared cannot be averaged in groups."""
+    for m, n in enumerate(layer_map, start=1):
+        one, other = _heads(student.blocks[m - 1]), _heads(teacher.blocks[n - 1])
+        if not _divide(one, other):
+            raise ValueError(
+                "`attention` must be None where the number of heads of one model does "
+                f"not divide that of the other. Received: {one} in layer {m} of the "
+                f"student, {other} in layer {n} of the teacher"
+            )
+
+
+def _heads(block):
+    """The heads of a layer's maps; 0 of an attention that does not tell."""
+    return getattr(block.attention, "output_heads", 0)
+
+
+def _divide(one, other):
+    return not min(one, other) or max(one, other) % min(one, other) == 0
+
+
 def common_maps(student: keras.Model, teacher: keras.Model) -> str | None:
     """The attention maps that `Distillation` can compare of two models.
 
@@ -84,7 +106,8 @@ def common_maps(student: keras.Model, teacher: keras.Model) -> str | None:
 
     Returns:
         `"scores"` if every layer of both has scores before a softmax, else
-        `"probabilities"` if every layer has an attention map, else `None`.
+        `"probabilities"` if every layer has an attention map, else `None`; also where
+        numbers of heads do not divide each other.
 
     Raises:
         TypeError, ValueError: as `Distillation`, of models that cannot be compared.
@@ -98,8 +121,11 @@ def common_maps(student: keras.Model, teacher: keras.Model) -> str | None:
     >>> common_maps(shatter, bert)
     'probabilities'
     """
-    blocks = [b for e in paired_encoders(student, teacher) for b in e.blocks]
-    kinds = [_map_kinds(block.attention) for block in blocks]
+    one, other = (encoder.blocks for encoder in paired_encoders(student, teacher))
+    heads = ({*map(_heads, blocks)} for blocks in (one, other))
+    if not all(_divide(*pair) for pair in itertools.product(*heads)):
+        return None
+    kinds = [_map_kinds(block.attention) for block in (*one, *other)]
     for kind in (SCORES, PROBABILITIES):
         if all(kind in of_block for of_block in kinds):
             return kind

@@ -10,6 +10,7 @@ from tfeff.encoders.layer_states import layer_states, make_with_states
 from tfeff.layers.record_layers import PROBABILITIES, SCORES
 from tfeff.objectives.distillation.comparison import Comparison
 from tfeff.objectives.distillation.layer_map import (
+    check_heads,
     check_inputs,
     check_maps,
     check_names_of_classes,
@@ -238,6 +239,8 @@ class Distillation(DistributedModel):
         depths = [encoder.num_layers for encoder in encoders]
         compares_layers = "hidden" in weights or "attention" in weights
         layers = make_layer_map(layer_map, *depths) if compares_layers else []
+        if "attention" in weights:
+            check_heads(*encoders, layers)
         # It is set to True first: TensorFlow ignores the assignment of False to
         # False, and layers that were made trainable since would stay so.
         teacher.trainable = True
