@@ -26,7 +26,7 @@ class AnswerSettings(TuningSettings):
             --pretrained=presets/bert_large --train=squad --dev=squad \\
             --sequence_length=576
 
-    A run that was stopped goes on with its first unfinished cell of the grid when it is
+    A run that was stopped resumes at its first unfinished cell of the grid when it is
     started again. The run directory holds a folder for each cell, and of the best one
     `metrics.json`, `predictions.json` (of SQuAD 2.0 also `null_odds.json`), both in the
     layouts of submissions, `model.keras`, `preset/`: the same with the tokenizer,

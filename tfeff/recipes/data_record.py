@@ -177,7 +177,7 @@ def keep_caches(
 ) -> None:
     """Notes the data of a pretraining; raises if it has begun with others.
 
-    A run without a note, which somebody has deleted, goes on with the caches that there
+    A run without a note, which somebody has deleted, resumes with the caches that there
     are.
 
     Args:

@@ -54,7 +54,7 @@ class DistillSettings(RunSettings):
     (`attention`). A loss of weight 0 is left out, as in the ablations of TinyBERT's
     table 6; a student that is a name of presets() has not been distilled in general,
     and with `steps=0`, `prediction_weight=0` and `label_weight=1` it learns from labels
-    alone. A run that was stopped goes on when it is started again with the same
+    alone. A run that was stopped resumes when it is started again with the same
     settings; a task's run that was killed, not stopped by a signal, begins anew. In
     the end the run directory holds `metrics.json`, `preset/`: the student with the
     tokenizer, after a task `model.keras`, and `export/`: a SavedModel that takes text.

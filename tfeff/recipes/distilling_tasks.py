@@ -461,7 +461,7 @@ def _fit(
 ) -> dict[str, float]:
     """Trains for so many steps; returns the metrics of the training.
 
-    It goes on with what a signal has saved in the folder `saved`.
+    It resumes from what a signal has saved in the folder `saved`.
     """
     model.compile(
         make_optimizer(settings, learning_rate, steps),

@@ -45,7 +45,7 @@ class FinetuneSettings(TuningSettings):
     Beside every score stands that of a baseline, which reads no text: of the commonest
     class of the training part, of the mean rating, of each word's commonest label.
 
-    A run that was stopped goes on when it is started again with the same settings: what
+    A run that was stopped resumes when it is started again with the same settings: what
     is finished is not run again. In the end the run directory holds `metrics.json` and
     `summary.md`, means and deviations over the seeds and which setting is best on the
     development set; `model.keras`, that setting's best model, and `preset/`, the same

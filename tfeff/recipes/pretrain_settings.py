@@ -42,7 +42,7 @@ class PretrainSettings(CorpusSettings, OptimizerSettings):
         tfeff pretrain --config=convbert_small_512 --pretrained=runs/convbert \\
             --corpus='corpus/*.txt' --run_dir=runs/convbert_512
 
-    A run that was stopped goes on when it is started again with the same settings. The
+    A run that was stopped resumes when it is started again with the same settings. The
     run directory holds the configuration, tokenizer, token caches, checkpoints,
     metrics, curves and, at the end, `metrics.json`: those of the validation text,
     `preset/`: the encoder with its tokenizer, and `export/`: a SavedModel that takes

@@ -54,9 +54,9 @@ class Options:
         minimum, maximum: inclusive bounds of a number, or of each number of a tuple.
         above, below: exclusive bounds of a float.
         fixed: whether a run keeps it: part of `config.json`, and not to be changed
-            where the run goes on.
+            where the run resumes.
         by_content: whether it names data of which the run notes digests: the same data
-            may be at another place when the run goes on.
+            may be at another place when the run resumes.
         positional: whether the command line takes it without the flag's name.
         repeated: whether the command line has the flag once for each item of a tuple,
             which may then hold commas.

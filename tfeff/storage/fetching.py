@@ -56,7 +56,7 @@ def fetch_folder(
             fill(folder, files, copy)
             return os.path.join(copy, *inside.split("/")) if inside else copy
         except Changed as error:
-            # A run that goes on may have replaced the files since.
+            # A run that is at work may have replaced the files since.
             if read_manifest(folder) == manifest:
                 raise ValueError(
                     f"`{name}` must be whole. Received: {name}={url!r}, which is "

@@ -39,7 +39,7 @@ _REPLACED = re.compile(
 )
 # A process that stood still in an upload may end it when another one has the run.
 _CONTESTED = ("checkpoints/",)
-# Files that grow while they are open, and tell nothing that a run goes on from.
+# Files that grow while they are open, and tell nothing that a run resumes from.
 _GROWING = "tensorboard/"
 
 # The runs of this process by URL: it may open one several times.
@@ -51,7 +51,7 @@ class RemoteRun:
 
     A thread looks for files that have changed, as they do with each checkpoint, and
     publishes them: the manifest names them when all are there. What it publishes is at
-    each time what a killed run would have left, so that another process goes on from
+    each time what a killed run would have left, so that another process resumes from
     it. Uploads that fail are told on standard error and tried again.
 
     Args:
@@ -71,7 +71,7 @@ class RemoteRun:
         self._place = Place(name, url)
         self._place.check_writable()
         self.folder = staged("runs", self._place.url)
-        # The manifest that the local copy goes on from, and one that is being written.
+        # The manifest that the local copy resumes from, and one that is being written.
         self._note = f"{self.folder}.published"
         self._next = f"{self.folder}.publishing"
         self._lease = Lease(self._place, self.folder)
@@ -184,7 +184,7 @@ class RemoteRun:
         now = b"" if there is None else there.to_bytes()
         noted = _content(self._note)
         if noted == now and (there is None or os.path.isdir(self.folder)):
-            return there  # What is here goes on from what is there.
+            return there  # What is here continues what is there.
         if noted is not None and os.path.isdir(self.folder):
             paths = local_files(self.folder, _OWN)
             try:

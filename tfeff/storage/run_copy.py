@@ -9,7 +9,7 @@ from tfeff.storage.place import Place
 from tfeff.storage.staging import staged
 from tfeff.utils.partial import remove_partial
 
-# Files that a process does not read to go on from a run: it asks for one checkpoint.
+# Files that a process does not read to resume a run: it asks for one checkpoint.
 _NOT_READ = ("checkpoints/", "tensorboard/")
 
 

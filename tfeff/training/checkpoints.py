@@ -94,7 +94,7 @@ class Checkpoints(keras.callbacks.Callback):
             return
         self._has_begun = True
         # Only here does Keras tell a callback which epoch is the first one. The first
-        # step may be within it, and is earlier where `fit` goes on.
+        # step may be within it, and is earlier where `fit` resumes.
         self._check_folder(max(epoch * self._steps_per_epoch, self._first_step or 0))
 
     def on_train_batch_end(

@@ -160,7 +160,7 @@ def num_updates(x: Any, given: Mapping) -> int | None:
         steps = size
     if steps is None:
         return None
-    # Of an epoch that is gone on with, these were made before.
+    # Of an epoch that is resumed, these were made before.
     callbacks = keras.tree.flatten(given.get("callbacks") or ())
     return epochs * steps - sum(getattr(c, "steps_before", 0) for c in callbacks)
 

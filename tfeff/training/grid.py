@@ -26,7 +26,7 @@ from tfeff.utils.files import remove_folder
 from tfeff.utils.reading import is_there
 from tfeff.utils.run_files import METRICS_FILE
 
-INTERRUPTED = "interrupted"  # In it a cell keeps what its next start goes on with.
+INTERRUPTED = "interrupted"  # In it a cell keeps what its next start resumes from.
 
 
 class Grid:
@@ -36,7 +36,7 @@ class Grid:
     after its values: `learning_rate=1e-05,batch_size=16,seed=0`. A cell is finished
     when its `metrics.json` is there; it is not run again. When a cell that was killed
     is run again, its folder is deleted first, whatever it holds, unless it has left a
-    folder `interrupted`, to go on with. One process at a time may run cells of a
+    folder `interrupted`, to resume from. One process at a time may run cells of a
     directory.
 
     Args:

@@ -19,7 +19,7 @@ from tfeff.utils.checks import (
 from tfeff.utils.reading import is_there
 
 FILE = "dev_metrics.csv"
-# The attributes that a training goes on with, beside the best weights.
+# The attributes that a training resumes with, beside the best weights.
 _STATE = (
     *("best", "best_step", "last_step", "diverged_step", "stopped_step"),
     *("_since_best", "_rows", "_newest", "_evaluated"),

@@ -18,7 +18,7 @@ def check_leaves_weights(callbacks: Iterable[keras.callbacks.Callback]) -> None:
     """Raises where a callback puts other weights in place of the trained ones.
 
     Checkpoints are of the weights of their step: what a callback puts back afterwards
-    would be in what a run leaves, and not in what its next start goes on with.
+    would be in what a run leaves, and not in what its next start resumes from.
 
     Args:
         callbacks: those of a training that writes checkpoints, or keeps the best

@@ -354,7 +354,7 @@ class RunDirectory:
         wait. A signal to one of several workers ends all of them after the same step.
 
         Call it in the scope of the distribution strategy. Several workers all call it.
-        The chief writes, and all go on from its newest checkpoint. The number of
+        The chief writes, and all resume from its newest checkpoint. The number of
         workers and of replicas may be another one at each start.
 
         Args:
