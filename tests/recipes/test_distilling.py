@@ -290,14 +290,6 @@ def parsed(*flags):
         ),
         (["--stage=task", "--task=RTE"], "`data` must be given with `stage='task'`"),
         (
-            ["--attention_weight=0", "--attention=scores"],
-            "`attention` can be given with `attention_weight` only",
-        ),
-        (
-            ["--attention_weight=0", "--hidden_weight=0", "--layer_map=1,9"],
-            "`layer_map` can be given with `hidden_weight` only",
-        ),
-        (
             ["--attention=none", "--hidden_weight=0", "--embedding_weight=0"],
             "`embedding_weight`, `hidden_weight`, `cosine_weight`, .* be above 0",
         ),

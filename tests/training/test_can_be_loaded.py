@@ -1,5 +1,7 @@
 """A training does not begin whose checkpoints could not be loaded."""
 
+import random
+
 import keras
 import numpy as np
 import pytest
@@ -113,9 +115,52 @@ class NoKeywords(keras.Model):
         return self.dense(inputs)
 
 
+@keras.saving.register_keras_serializable("can_be_loaded")
+class NoReason(keras.layers.Layer):
+    def call(self, inputs):
+        return inputs
+
+    @classmethod
+    def from_config(cls, config):
+        raise NotImplementedError
+
+
+@keras.saving.register_keras_serializable("can_be_loaded")
+class Around(keras.Model):
+    """Its configuration has a layer itself, is kept, and is taken apart."""
+
+    def __init__(self, inner, **kwargs):
+        super().__init__(**kwargs)
+        self.inner, self._config = inner, {"inner": inner}
+        random.random(), np.random.rand()
+
+    def call(self, inputs):
+        return self.inner(inputs)
+
+    def get_config(self):
+        return self._config
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(keras.saving.deserialize_keras_object(config.pop("inner")), **config)
+
+
+def test_the_model_that_is_asked_about_stays_as_it_is(tmp_path):
+    made = Around(Dense(1))
+    made.compile("sgd", "mse")
+    made.fit(np.ones((2, 3)), np.ones((2, 1)), verbose=0)
+    before = random.getstate(), np.random.get_state()[2]
+    for _ in range(2):
+        check_can_be_loaded(made)
+        assert (random.getstate(), np.random.get_state()[2]) == before
+    made.save(tmp_path / "model.keras")
+    keras.models.load_model(tmp_path / "model.keras")
+
+
 @pytest.mark.parametrize(
     "make, names",
     [
+        (lambda: model(NoReason()), "Sequential with NoReason: NotImplementedError: "),
         (lambda: model(NotMadeAnew(3)), "Sequential with NotMadeAnew: .*'size'"),
         (NoKeywords, "NoKeywords with NoKeywords: .*'trainable'"),
     ],

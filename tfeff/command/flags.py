@@ -43,7 +43,8 @@ def parse(cls: type[Settings], arguments: Sequence[str]) -> Settings:
         message, name = str(error), error.flagname
         if "Did you mean" not in message:
             message += "."
-            if any(name in vars(base) for base in cls.__mro__):
+            bases = (base for base in cls.__mro__[1:] if issubclass(base, Settings))
+            if any(name == field.name for base in bases for field in fields_of(base)):
                 message += " It is a setting of other commands, which this one lacks."
             elif any(field.name == "override" for field in fields):
                 message += (

@@ -224,7 +224,8 @@ class EncoderFiles:
         with partial_path(os.path.join(preset_dir, "preset"), preset_dir) as whole:
             super().save_to_preset(whole, max_shard_size=max_shard_size)
             add_version(whole)
-            for name in sorted(os.listdir(whole)):
+            # Configurations last: without them the weights are no preset.
+            for name in sorted(os.listdir(whole), key=CONFIGS.__contains__):
                 os.replace(os.path.join(whole, name), os.path.join(preset_dir, name))
         remove_other_weights(preset_dir, self._weights_file)
         add_digests(preset_dir, _is_encoder_file)

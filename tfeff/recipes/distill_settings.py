@@ -286,9 +286,4 @@ def _unused(values):
             unused |= dict.fromkeys(names, f"stage={other!r}")
     if values["stage"] == "general":
         unused |= dict.fromkeys(_AUGMENTATION, "stage='task'")
-    if not values["attention_weight"] and values["attention"] != "none":
-        unused["attention"] = "attention_weight"
-    by_layers = ("hidden_weight", "attention_weight", "copy_layers")
-    if not any(values[name] for name in by_layers):
-        unused["layer_map"] = "hidden_weight"
     return unused

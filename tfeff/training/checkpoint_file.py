@@ -197,7 +197,7 @@ def _restore_seeds(model, seeds, path):
         warnings.warn(
             f"The checkpoint {path} has the states of {len(seeds)} random generators, "
             f"the loaded model {len(states)}: dropout will draw other numbers than it "
-            "would have. Layers must make their generators in their `__init__`",
+            "would have. Layers must make generators in `__init__` or `build`",
             stacklevel=1,
         )
         return

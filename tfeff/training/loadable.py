@@ -1,10 +1,11 @@
 """Whether Keras will load what it saves of a model, asked before a training."""
 
-import random
+import json
 
 import keras
 
 from tfeff.compat.saving import is_functional
+from tfeff.utils.random_state import kept_random_state
 
 # Packages whose classes Keras loads without their being registered.
 _LOADED = ("keras", "keras_hub", "builtins")
@@ -32,22 +33,26 @@ def check_can_be_loaded(model: keras.Model) -> None:
             "`keras.saving.register_keras_serializable`. Received: a "
             f"{type(model).__name__} with {', '.join(unknown)}"
         )
-    drawn = random.getstate()  # Layers without a seed draw one when they are made.
     for part in _parts(model):
         try:
-            type(part).from_config(part.get_config())
+            config = keras.saving.serialize_keras_object(part)["config"]
+            with kept_random_state():
+                type(part).from_config(json.loads(json.dumps(config)))  # As of a file.
         except Exception as error:  # From anybody's `from_config`.
-            *_, reason = str(error).strip().splitlines()
+            reason = str(error).strip().rpartition("\n")[2]
             raise ValueError(
                 "`make_model` must make a model whose checkpoints can be loaded: what "
                 "`get_config` returns must be what its class is made with. Received: a "
-                f"{type(model).__name__} with {type(part).__name__}: {reason}"
+                f"{type(model).__name__} with {type(part).__name__}: "
+                f"{type(error).__name__}: {reason}"
             ) from error
-    random.setstate(drawn)
 
 
 def _parts(model):
-    """The layers, and models, of a user's own classes that Keras makes anew."""
+    """The layers, and models, of a user's own classes that Keras makes anew.
+
+    A model that makes weights in its `__init__` is there twice for a moment.
+    """
     is_graph = isinstance(model, keras.Model) and is_functional(model.get_config())
     if is_graph or isinstance(model, keras.Sequential):
         for layer in model.layers:

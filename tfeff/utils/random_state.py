@@ -18,10 +18,19 @@ def own_random_state() -> Iterator[None]:
     own state cannot be put back.
     """
     seed = random.getrandbits(31)
+    with kept_random_state():
+        try:
+            yield
+        finally:
+            keras.utils.set_random_seed(seed)
+
+
+@contextlib.contextmanager
+def kept_random_state() -> Iterator[None]:
+    """Context after which Python and NumPy go on as if nothing had been drawn."""
     of_python, of_numpy = random.getstate(), np.random.get_state()
     try:
         yield
     finally:
-        keras.utils.set_random_seed(seed)
         random.setstate(of_python)
         np.random.set_state(of_numpy)
