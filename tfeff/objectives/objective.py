@@ -40,7 +40,6 @@ _OF_PROBABILITIES = (
     keras.losses.dice,
     keras.losses.tversky,
 )
-
 _NAMES_OF_PROBABILITIES = ("crossentropy", "ce")
 
 

@@ -40,6 +40,7 @@ from tfeff.recipes.runs import (
     make_optimizer,
     metrics_line,
     open_run,
+    read_config,
 )
 from tfeff.recipes.shared_examples import print_shared
 from tfeff.recipes.task_dataset import find_dataset, task_class
@@ -54,10 +55,9 @@ from tfeff.training.held_signals import HeldSignals
 from tfeff.training.interrupted_fit import interrupted_step
 from tfeff.utils.checks import is_url
 from tfeff.utils.files import remove_folder
-from tfeff.utils.json_files import read_object
 from tfeff.utils.naming import named_as
 from tfeff.utils.reading import is_there
-from tfeff.utils.run_files import CONFIG, METRICS_FILE
+from tfeff.utils.run_files import METRICS_FILE
 
 # The folders in which a signal saves the distillation of layers, and of predictions.
 _LAYERS, _PREDICTIONS = "interrupted_layers", "interrupted"
@@ -297,7 +297,7 @@ def _load_teacher(settings, dataset):
 def _task_of(teacher):
     """The task of a fine-tuned run; `None` where it has no settings that tell."""
     with contextlib.suppress(OSError, ValueError):
-        return read_object(os.path.join(teacher, CONFIG)).get("task")
+        return read_config(teacher).get("task")
     return None
 
 

@@ -31,6 +31,7 @@ from tfeff.utils.loggers import quieter
 from tfeff.utils.naming import named_as
 from tfeff.utils.paths import check_model_path
 from tfeff.utils.random_state import own_random_state
+from tfeff.utils.run_files import CONFIG
 
 MODEL = "model.keras"
 
@@ -105,7 +106,7 @@ def read_config(run_dir: str) -> dict:
     Raises:
         ValueError: if it is missing or damaged.
     """
-    path = os.path.join(run_dir, "config.json")
+    path = os.path.join(run_dir, CONFIG)
     if not os.path.isfile(path):
         raise ValueError(
             "`run_dir` must be the folder of a run, which has a config.json. "

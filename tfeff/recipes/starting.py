@@ -17,7 +17,7 @@ def has_checkpoint(run_dir: str) -> bool:
     if not is_url(run_dir):
         return bool(checkpoint_steps(os.path.join(run_dir, CHECKPOINTS)))
     files = published_files("run_dir", run_dir)
-    return any(name.startswith("checkpoints/") for name in files)
+    return any(name.startswith(f"{CHECKPOINTS}/") for name in files)
 
 
 def print_frozen(encoder: tfeff.encoders.Encoder) -> None:

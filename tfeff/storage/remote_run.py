@@ -27,6 +27,7 @@ from tfeff.storage.staging import staged
 from tfeff.utils.files import set_aside, write_bytes
 from tfeff.utils.job_output import say
 from tfeff.utils.partial import temporary_folder
+from tfeff.utils.run_files import CHECKPOINTS
 
 WATCH_SECONDS = 5.0  # between looks for files that have changed
 _ATTEMPTS = 4
@@ -38,7 +39,7 @@ _REPLACED = re.compile(
     r"|(cells/[^/]+/)?(model\.keras$|interrupted(_layers)?/)"
 )
 # A process that stood still in an upload may end it when another one has the run.
-_CONTESTED = ("checkpoints/",)
+_CONTESTED = (f"{CHECKPOINTS}/",)
 # Files that grow while they are open, and tell nothing that a run resumes from.
 _GROWING = "tensorboard/"
 

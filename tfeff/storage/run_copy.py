@@ -8,9 +8,10 @@ from tfeff.storage.manifest import local_files, read_manifest
 from tfeff.storage.place import Place
 from tfeff.storage.staging import staged
 from tfeff.utils.partial import remove_partial
+from tfeff.utils.run_files import CHECKPOINTS
 
 # Files that a process does not read to resume a run: it asks for one checkpoint.
-_NOT_READ = ("checkpoints/", "tensorboard/")
+_NOT_READ = (f"{CHECKPOINTS}/", "tensorboard/")
 
 
 class RunCopy:

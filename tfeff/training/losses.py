@@ -16,7 +16,6 @@ _OF_RATINGS = (
     ": labels of `TextExamples` without `label_names` are ratings. Give `label_names`, "
     "or use a `Regressor`"
 )
-
 _SHARES = contextvars.ContextVar("weights_are_shares", default=False)
 
 

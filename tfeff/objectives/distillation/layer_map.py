@@ -11,6 +11,7 @@ from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import encoder_of
 from tfeff.layers.attention import accepts, declares
 from tfeff.layers.record_layers import PROBABILITIES, SCORES
+from tfeff.objectives.distillation.losses import can_be_grouped
 from tfeff.utils.checks import check_integer
 from tfeff.utils.naming import named_as
 
@@ -81,7 +82,7 @@ def check_heads(student: Encoder, teacher: Encoder, layer_map: Sequence[int]) ->
     """Raises if the heads of layers that are compared cannot be averaged in groups."""
     for m, n in enumerate(layer_map, start=1):
         one, other = _heads(student.blocks[m - 1]), _heads(teacher.blocks[n - 1])
-        if not _divide(one, other):
+        if not can_be_grouped(one, other):
             raise ValueError(
                 "`attention` must be None where the number of heads of one model does "
                 f"not divide that of the other. Received: {one} in layer {m} of the "
@@ -90,12 +91,8 @@ def check_heads(student: Encoder, teacher: Encoder, layer_map: Sequence[int]) ->
 
 
 def _heads(block):
-    """The heads of a layer's maps; 0 of an attention that does not tell."""
-    return getattr(block.attention, "output_heads", 0)
-
-
-def _divide(one, other):
-    return not min(one, other) or max(one, other) % min(one, other) == 0
+    """The heads of a layer's maps; 1 of an attention that does not tell."""
+    return getattr(block.attention, "output_heads", 1)
 
 
 def common_maps(student: keras.Model, teacher: keras.Model) -> str | None:
@@ -123,7 +120,7 @@ def common_maps(student: keras.Model, teacher: keras.Model) -> str | None:
     """
     one, other = (encoder.blocks for encoder in paired_encoders(student, teacher))
     heads = ({*map(_heads, blocks)} for blocks in (one, other))
-    if not all(_divide(*pair) for pair in itertools.product(*heads)):
+    if not all(can_be_grouped(*pair) for pair in itertools.product(*heads)):
         return None
     kinds = [_map_kinds(block.attention) for block in (*one, *other)]
     for kind in (SCORES, PROBABILITIES):

@@ -36,7 +36,7 @@ def map_squares(student, teacher, real):
         ValueError: if neither number of heads divides the other.
     """
     heads = student.shape[1], teacher.shape[1]
-    if max(heads) % min(heads):
+    if not can_be_grouped(*heads):
         raise ValueError(
             "The number of heads of one model must divide that of the other, or "
             "`attention` must be None. Received: "
@@ -48,6 +48,11 @@ def map_squares(student, teacher, real):
     squares = ops.mean(ops.square(student - teacher), axis=1)
     real = ops.cast(real, squares.dtype)
     return ops.einsum("bts,bt,bs->b", squares, real, real)
+
+
+def can_be_grouped(one: int, other: int) -> bool:
+    """Whether heads of one model can be averaged in groups, one a head of the other."""
+    return max(one, other) % min(one, other) == 0
 
 
 def _average_heads(scores, groups):
