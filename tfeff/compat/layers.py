@@ -189,6 +189,11 @@ def is_seed_state(variable: keras.Variable) -> bool:
     return variable.path.endswith("seed_generator_state")
 
 
+def seed_states(model: keras.Model) -> list[keras.Variable]:
+    """The states of a model's random generators, which Keras does not save."""
+    return [variable for variable in model.variables if is_seed_state(variable)]
+
+
 def name_seed_by_layer(layer: Any) -> None:
     """Gives the state of a layer's generator a path by the name of the layer.
 

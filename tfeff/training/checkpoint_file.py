@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import keras
 
-from tfeff.compat.layers import is_seed_state
+from tfeff.compat.layers import seed_states
 from tfeff.compat.saving import num_saved
 from tfeff.encoders.quantization import check_keeps_training
 from tfeff.layers.checks import check_model
@@ -66,7 +66,7 @@ def save_checkpoint(
         model.save(unfinished)
         with zipfile.ZipFile(unfinished, "a") as archive:
             archive.writestr(_NOTES, text)
-            seeds = [state.numpy().tolist() for state in _seed_states(model)]
+            seeds = [state.numpy().tolist() for state in seed_states(model)]
             archive.writestr(_SEEDS, json.dumps(seeds))
 
 
@@ -192,7 +192,7 @@ def _json_in(archive, name, kind):
 
 
 def _restore_seeds(model, seeds, path):
-    states = _seed_states(model)
+    states = seed_states(model)
     if seeds and len(seeds) != len(states):
         warnings.warn(
             f"The checkpoint {path} has the states of {len(seeds)} random generators, "
@@ -203,11 +203,6 @@ def _restore_seeds(model, seeds, path):
         return
     for state, seed in zip(states, seeds):
         state.assign(seed)
-
-
-def _seed_states(model):
-    """The states of a model's random generators."""
-    return [variable for variable in model.variables if is_seed_state(variable)]
 
 
 def _check_members(path, members):

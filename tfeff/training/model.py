@@ -7,7 +7,7 @@ from typing import Any
 
 import keras
 
-from tfeff.compat.layers import is_seed_state
+from tfeff.compat.layers import seed_states
 from tfeff.compat.models import (
     BuiltByShapes,
     PutsValuesBack,
@@ -436,7 +436,7 @@ class DistributedModel(
 
     def save_own_variables(self, store: Any) -> None:
         super().save_own_variables(store)
-        for index, state in enumerate(self._seed_states()):
+        for index, state in enumerate(seed_states(self)):
             store[f"{_SEED}{index}"] = state.numpy()
 
     def load_own_variables(self, store: Any) -> None:
@@ -444,12 +444,9 @@ class DistributedModel(
         saved = {name: store[name] for name in names}
         seeds = {name: saved.pop(name) for name in names if name.startswith(_SEED)}
         super().load_own_variables(saved)
-        for index, state in enumerate(self._seed_states()):
+        for index, state in enumerate(seed_states(self)):
             if f"{_SEED}{index}" in seeds:
                 state.assign(seeds[f"{_SEED}{index}"])
-
-    def _seed_states(self):
-        return [variable for variable in self.variables if is_seed_state(variable)]
 
     def make_train_function(self, force: bool = False) -> Callable:
         if self.train_function is None or force:
