@@ -19,12 +19,12 @@ import tfeff
 from tests.subjects.encoders import TINY
 from tests.subjects.sentences import tokenizer
 from tfeff.convert import BertTokenizer
-from tfeff.encoders import Encoder
+from tfeff.encoders import Encoder, EncoderMaskedLM, EncoderMaskedLMPreprocessor
 from tfeff.encoders.preset_files import check_preset, is_weights_file
 from tfeff.encoders.preset_heads import read_head
 from tfeff.objectives.heads import Head
 from tfeff.tasks import load_pretrained, save_pretrained
-from tfeff.utils.digests import FILE_NAME, read_digests
+from tfeff.utils.digests import FILE_NAME, check_digests, read_digests
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "fox", "##es"]
 
@@ -45,20 +45,41 @@ def copy(preset, tmp_path):
     return shutil.copytree(preset, tmp_path / "copy")
 
 
-def test_on_a_full_disk_an_earlier_encoder_stays(copy, monkeypatch):
-    before = {path: path.read_bytes() for path in files(copy)}
+def test_on_a_full_disk_an_earlier_preset_stays(tmp_path, monkeypatch):
+    preset = tmp_path / "preset"
+    preprocessor = EncoderMaskedLMPreprocessor(tokenizer(), sequence_length=8)
+    task = EncoderMaskedLM(tiny(), preprocessor)
+    task.save_to_preset(str(preset))
+    before = {path: path.read_bytes() for path in files(preset)}
 
     def full(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    message = f"No space left on device, while writing {copy}$"
-    for name in ("Encoder.save_weights", "preset_files.add_version"):
+    other = BertTokenizer(PIECES)
+    rows = EncoderMaskedLMPreprocessor(other, sequence_length=6)
+    for saved, name in (
+        (tiny(), "encoders.Encoder.save_weights"),
+        (tiny(), "encoders.preset_files.add_version"),
+        (EncoderMaskedLM(tiny(), rows), "encoders.Encoder.save_weights"),
+        (EncoderMaskedLM(tiny(), rows), "data.BertTokenizer.save_assets"),
+        (rows, "data.BertTokenizer.save_assets"),
+        (other, "data.BertTokenizer.save_assets"),
+    ):
         with monkeypatch.context() as patch:
-            patch.setattr(f"tfeff.encoders.{name}", full)
-            with pytest.raises(OSError, match=message):
-                tiny().save_to_preset(str(copy))
-        assert {path: path.read_bytes() for path in files(copy)} == before
-    load_pretrained(copy)
+            patch.setattr(f"tfeff.{name}", full)
+            with pytest.raises(OSError, match=f", while writing {preset}$"):
+                saved.save_to_preset(str(preset))
+        assert {path: path.read_bytes() for path in files(preset)} == before
+    load_pretrained(preset)
+
+
+def test_parts_of_a_preset_are_saved_again(tmp_path):
+    folder = str(tmp_path / "preset")
+    rows = EncoderMaskedLMPreprocessor(tokenizer(), sequence_length=8)
+    EncoderMaskedLM(tiny(), rows).save_to_preset(folder)
+    EncoderMaskedLMPreprocessor(tokenizer(), sequence_length=6).save_to_preset(folder)
+    check_digests(folder)
+    EncoderMaskedLM.from_preset(folder)
 
 
 def files(folder):

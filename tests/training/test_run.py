@@ -26,6 +26,7 @@ from tfeff.training import (
     save_checkpoint,
 )
 from tfeff.training.checkpoint_folder import checkpoint_steps, run_checkpoint
+from tfeff.training.run_callbacks import WriteBoard
 
 
 def train(directory, dies_after=None, **options):
@@ -321,6 +322,15 @@ def test_checkpoints_that_cannot_be_read_begin_no_new_training(there, tmp_path):
                 steps_per_epoch=1,
                 tokens_per_step=1,
             )
+
+
+def test_errors_of_tensorboard_name_its_folder(tmp_path):
+    board = tmp_path / "tensorboard"
+    board.write_text("")
+    callback = WriteBoard(str(board))
+    callback.set_model(keras.Sequential([keras.Input([1]), keras.layers.Dense(1)]))
+    with pytest.raises(OSError, match=f"Not a directory, while writing {board}$"):
+        callback.on_train_begin()
 
 
 def test_a_folder_that_vanishes_keeps_no_lock(tmp_path):

@@ -16,10 +16,9 @@ from tfeff.encoders.layer_states import layer_states, make_with_states
 from tfeff.encoders.preset_files import (
     TASK_FILES,
     ReadsURL,
-    add_digests,
-    add_version,
     check_beside,
     check_no_heads,
+    replaced_when_whole,
 )
 from tfeff.encoders.quantization import ChecksBeforeSaving, check_keeps_quantization
 from tfeff.layers.checks import check_activation
@@ -66,10 +65,8 @@ class _EncoderTask(StaysFrozen, ChecksBeforeSaving, ReadsURL):
         """As `keras_hub.models.Task.save_to_preset`, with digests, also to a URL."""
         check_keeps_quantization(self)
         check_no_heads(preset_dir)
-        super().save_to_preset(preset_dir, *args, **kwargs)
-        add_version(preset_dir)
-        # KerasHub's own tokenizers and the task's files have no digests yet.
-        add_digests(preset_dir, lambda name: True)
+        with replaced_when_whole(preset_dir) as whole:
+            super().save_to_preset(whole, *args, **kwargs)
 
     def load_task_weights(self, filepath):
         check_beside(filepath, lambda name: name in TASK_FILES)
@@ -116,7 +113,8 @@ class _Rows(LengthOfPreset, ReadsURL):
     @paths(preset_dir=WRITE)
     def save_to_preset(self, preset_dir):
         """As `keras_hub.models.Preprocessor.save_to_preset`, also to a URL."""
-        super().save_to_preset(preset_dir)
+        with replaced_when_whole(preset_dir) as whole:
+            super().save_to_preset(whole)
 
 
 @keras.saving.register_keras_serializable(package="tfeff")

@@ -4,12 +4,13 @@ An encoder and a tokenizer each handle the digests of their own files, so that e
 can be saved first.
 """
 
+import contextlib
 import json
 import math
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import keras
 import numpy as np
@@ -99,24 +100,46 @@ def written_by(folder: str) -> str:
     return f" (tfeff {version} saved it, this is {tfeff.__version__})"
 
 
-def remove_other_weights(folder: str, weights_file: str) -> None:
+@contextlib.contextmanager
+def replaced_when_whole(preset_dir: str) -> Iterator[str]:
+    """Yields a new folder, whose files then replace those of a preset.
+
+    On a full disk the earlier files stay. The digests of the new ones are noted, and
+    the weights of an earlier encoder are removed.
+
+    Args:
+        preset_dir: the folder of the preset; it is made if it is missing.
+    """
+    preset_dir = os.fspath(preset_dir)
+    os.makedirs(preset_dir, exist_ok=True)
+    with partial_path(os.path.join(preset_dir, "preset"), preset_dir) as whole:
+        yield whole
+        names = files_below(whole)
+        # Configurations last: without them the weights are no preset.
+        for name in sorted(names, key=_is_config):
+            path = os.path.join(preset_dir, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            os.replace(os.path.join(whole, name), path)
+    _remove_other_weights(preset_dir, set(filter(is_weights_file, names)))
+    add_digests(preset_dir, names.__contains__)
+
+
+def _is_config(name):
+    return name.endswith(".json") and not is_weights_file(name)
+
+
+def _remove_other_weights(folder, kept):
     """Removes the weights that an earlier preset left in the folder, and their digests.
 
     KerasHub would prefer a single file to several.
-
-    Args:
-        folder: the folder of the preset.
-        weights_file: the file of the weights, or the index of their files.
     """
-    kept = {weights_file}
-    if weights_file.endswith(".json"):
-        with open(os.path.join(folder, weights_file), encoding="utf-8") as file:
-            kept.update(keras.tree.flatten(json.load(file)["weight_map"]))
     others = {n for n in os.listdir(folder) if is_weights_file(n)} - kept
+    if not kept or not others:
+        return
     for name in others:
         os.remove(os.path.join(folder, name))
     digests = os.path.join(folder, FILE_NAME)
-    if others and os.path.exists(digests):
+    if os.path.exists(digests):
         listed = {name: digest for digest, name in read_list(digests)}
         write_list(digests, {n: listed[n] for n in listed.keys() - others})
 
@@ -220,19 +243,11 @@ class EncoderFiles:
             ValueError: if the folder has heads that were trained on another encoder.
         """
         check_no_heads(preset_dir)
-        os.makedirs(preset_dir, exist_ok=True)
-        with partial_path(os.path.join(preset_dir, "preset"), preset_dir) as whole:
+        with replaced_when_whole(preset_dir) as whole:
             super().save_to_preset(whole, max_shard_size=max_shard_size)
             add_version(whole)
-            # Configurations last: without them the weights are no preset.
-            for name in sorted(os.listdir(whole), key=CONFIGS.__contains__):
-                os.replace(os.path.join(whole, name), os.path.join(preset_dir, name))
-        remove_other_weights(preset_dir, self._weights_file)
-        add_digests(preset_dir, _is_encoder_file)
 
     def save_weights(self, filepath, *args, **kwargs):
-        # KerasHub decides between one file and several, and does not tell.
-        self._weights_file = os.path.basename(filepath)
         folder = os.path.dirname(os.path.abspath(filepath))
         if os.path.isdir(folder):
             there = os.path.getsize(filepath) if os.path.isfile(filepath) else 0
@@ -321,8 +336,8 @@ class TokenizerFiles(ReadsURL):
         Args:
             preset_dir: the folder, which may have an encoder; or the URL of a new one.
         """
-        super().save_to_preset(preset_dir)
-        add_digests(preset_dir, belongs_to_tokenizer(self.config_file))
+        with replaced_when_whole(preset_dir) as whole:
+            super().save_to_preset(whole)
 
     def load_preset_assets(self, preset):
         if os.path.isdir(preset):

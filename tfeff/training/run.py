@@ -28,7 +28,7 @@ from tfeff.training.lost_workers import lost_workers_named
 from tfeff.training.metrics_file import MetricsFile, parse_rows
 from tfeff.training.other_weights import check_leaves_weights
 from tfeff.training.progress import TrainingProgress
-from tfeff.training.run_callbacks import AddRates, DrawCurve
+from tfeff.training.run_callbacks import AddRates, DrawCurve, WriteBoard
 from tfeff.training.run_start import begin_run
 from tfeff.training.workers import (
     from_chief,
@@ -526,7 +526,7 @@ class RunDirectory:
 
     def _writers(self, metrics_file, checkpoints):
         """The callbacks that write files."""
-        board = keras.callbacks.TensorBoard(self.path("tensorboard"), write_graph=False)
+        board = WriteBoard(self.path("tensorboard"))
         has_plots = importlib.util.find_spec("matplotlib")
         curve = [DrawCurve(self.directory)] if has_plots else []
         # Last: a checkpoint promises that its row of metrics is there.

@@ -4,6 +4,8 @@ import os
 
 import keras
 
+from tfeff.utils.partial import writing
+
 
 class AddRates(keras.callbacks.Callback):
     """Adds the number of steps and the learning rate to the metrics.
@@ -21,6 +23,30 @@ class AddRates(keras.callbacks.Callback):
         logs["learning_rate"] = float(
             keras.ops.convert_to_numpy(self.model.optimizer.learning_rate)
         )
+
+
+class WriteBoard(keras.callbacks.TensorBoard):
+    """Keras' TensorBoard, whose errors name the folder, as on a full disk.
+
+    Args:
+        folder: the folder of TensorBoard's files.
+    """
+
+    def __init__(self, folder: str):
+        super().__init__(folder, write_graph=False)
+        self._writing = lambda: writing(folder, folder)
+
+    def on_train_begin(self, logs=None):
+        with self._writing():
+            super().on_train_begin(logs)
+
+    def on_epoch_end(self, epoch, logs=None):
+        with self._writing():
+            super().on_epoch_end(epoch, logs)
+
+    def on_train_end(self, logs=None):
+        with self._writing():
+            super().on_train_end(logs)
 
 
 class DrawCurve(keras.callbacks.Callback):

@@ -30,17 +30,29 @@ def partial_path(path: str, shown: str | None = None) -> Iterator[str]:
     Errors name `shown`, by default `path`.
     """
     parent, name = os.path.split(os.path.abspath(path))
+    # It has the same parent, so that the last step is one rename.
+    with (
+        writing(shown or path, os.path.join(parent, PARTIAL)),
+        temporary_folder(parent) as temporary,
+    ):
+        yield os.path.join(temporary, name)
+
+
+@contextlib.contextmanager
+def writing(shown: str, prefix: str) -> Iterator[None]:
+    """Errors of the system in writing files name `shown`, whichever library writes.
+
+    `prefix` is what the names of these files begin with.
+    """
     try:
-        # It has the same parent, so that the last step is one rename.
-        with temporary_folder(parent) as temporary:
-            yield os.path.join(temporary, name)
+        yield
     except Exception as error:
-        found = _failure(error, os.path.join(parent, PARTIAL))
+        found = _failure(error, prefix)
         if found is None:
             raise
         number, reason = found
         given = [] if number is None else [number]
-        raise OSError(*given, f"{reason}, while writing {shown or path}") from error
+        raise OSError(*given, f"{reason}, while writing {shown}") from error
 
 
 @contextlib.contextmanager
