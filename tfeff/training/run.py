@@ -1,7 +1,6 @@
 """A run directory: everything that one training run needs and leaves behind."""
 
 import contextlib
-import importlib.util
 import json
 import os
 import weakref
@@ -17,19 +16,11 @@ from tfeff.storage.remote_run import RemoteRun, open_remote_run
 from tfeff.storage.run_copy import RunCopy
 from tfeff.training import run_folder, run_lock, run_seal
 from tfeff.training.agreement import check_equal_settings, open_together, share
-from tfeff.training.averages import take_averages
-from tfeff.training.checkpoints import Checkpoints, check_kept_steps
-from tfeff.training.divergence import StopWhenDiverged
-from tfeff.training.early_stopping import StopEarly, check_patience, earlier_losses
-from tfeff.training.epochs import ResumeEpoch, StoppedWithinEpoch, StopWithinEpoch
-from tfeff.training.held_signals import HeldSignals
-from tfeff.training.joint_end import joint_end
+from tfeff.training.checkpoints import check_kept_steps
+from tfeff.training.early_stopping import check_patience
 from tfeff.training.lost_workers import lost_workers_named
-from tfeff.training.metrics_file import MetricsFile, parse_rows
 from tfeff.training.other_weights import check_leaves_weights
-from tfeff.training.progress import TrainingProgress
-from tfeff.training.run_callbacks import AddRates, DrawCurve, WriteBoard
-from tfeff.training.run_start import begin_run
+from tfeff.training.run_fit import FitSchedule, fit_run
 from tfeff.training.workers import (
     from_chief,
     is_chief,
@@ -50,7 +41,7 @@ from tfeff.utils.files import write_text
 from tfeff.utils.job_output import say
 from tfeff.utils.partial import remove_partial
 from tfeff.utils.reading import is_there
-from tfeff.utils.run_files import CHECKPOINTS, CONFIG
+from tfeff.utils.run_files import CONFIG
 
 T = TypeVar("T")
 
@@ -410,99 +401,30 @@ class RunDirectory:
             )
         if run_steps is None:
             run_steps = total_steps
-        run_steps = check_integer("run_steps", run_steps, total_steps)
-        keep_steps = check_kept_steps(keep_steps, steps_per_epoch, total_steps)
-        patience = check_patience(patience, validation_data)
+        schedule = FitSchedule(
+            total_steps=total_steps,
+            steps_per_epoch=steps_per_epoch,
+            run_steps=check_integer("run_steps", run_steps, total_steps),
+            tokens_per_step=tokens_per_step,
+            patience=check_patience(patience, validation_data),
+            keep_checkpoints=keep_checkpoints,
+            keep_steps=check_kept_steps(keep_steps, steps_per_epoch, total_steps),
+        )
         check_leaves_weights(callbacks)
         self._check_scope()
-        start = begin_run(
-            self,
-            make_model,
-            make_dataset,
-            validation_data,
-            total_steps,
-            steps_per_epoch,
+        return fit_run(
+            self, schedule, make_model, make_dataset, validation_data, callbacks
         )
-        model, step = start.model, start.step
-        metrics_file = MetricsFile(self.path("metrics.csv"), start.table)
-        checkpoints = Checkpoints(
-            self.path(CHECKPOINTS),
-            steps_per_epoch,
-            keep_checkpoints,
-            lambda: {
-                "steps_per_epoch": steps_per_epoch,
-                "metrics.csv": metrics_file.text(),
-            },
-            keep_steps,
-            step,
-        )
-        if self.is_chief:
-            checkpoints.remove_old()
-        losses = earlier_losses(parse_rows(start.table), patience)
-        stop_early = StopEarly(patience, losses)
-        if step == total_steps or stop_early.is_over:
-            take_averages(model)
-            return model
-        progress = TrainingProgress(run_steps, steps_per_epoch, tokens_per_step, step)
-        dataset = make_dataset(step)
-        stop_when_diverged = StopWhenDiverged(
-            f"{self.shown(self.path('checkpoints'))} keeps what was saved before. "
-            "Start a new run with a lower learning rate or a longer warm-up."
-        )
-        all_callbacks = [
-            ResumeEpoch(
-                step % steps_per_epoch,
-                start.notes.get("metrics"),
-                dataset.element_spec,
-            ),
-            *self._holder_checks(),
-            AddRates(steps_per_epoch),
-            *callbacks,
-            stop_early,
-            progress,
-            stop_when_diverged,  # Before those that write files.
-            *(self._writers(metrics_file, checkpoints) if self.is_chief else []),
-        ]
-        stopped_at = None
-        with contextlib.ExitStack() as stack:
-            is_over = stack.enter_context(joint_end(stack.enter_context(HeldSignals())))
-            # Published before a signal acts, which may end the process.
-            stack.enter_context(self.published())
-            stack.callback(checkpoints.wait)
-            stack.callback(progress.close)
-            stop_within_epoch = StopWithinEpoch(
-                is_over,
-                stop_when_diverged.on_epoch_end,
-                checkpoints,
-                steps_per_epoch,
-                step,
-            )
-            try:
-                model.fit(
-                    dataset,
-                    initial_epoch=step // steps_per_epoch,
-                    epochs=total_steps // steps_per_epoch,
-                    steps_per_epoch=steps_per_epoch,
-                    validation_data=validation_data,
-                    shuffle=False,
-                    verbose=0,
-                    callbacks=[*all_callbacks, stop_within_epoch],
-                )
-            except StoppedWithinEpoch as stop:
-                stopped_at = stop.step
-                # Keras does this at the end of `fit`.
-                take_averages(model)
-                for callback in all_callbacks:
-                    callback.on_train_end(stop.logs)
-            self.share()  # The others do not go on where the chief cannot publish.
-        if stop_early.is_over and self.is_chief:
-            say(
-                f"the training ended at step {stop_early.epochs * steps_per_epoch:,}: "
-                f"no new lowest validation loss in {patience} validations"
-            )
-        if stopped_at is not None and self.is_chief:
-            say(f"the training ended at step {stopped_at:,}: a callback stopped it")
-        return model
+
+    def check_held(self) -> None:
+        """Raises if a run at a URL is no more this process's; all workers call it.
+
+        Raises:
+            ValueError: in every worker, naming who has it.
+        """
+        if self._is_remote:
+            # The others have none.
+            from_chief(lambda: self._remote and self._remote.check())
 
     def _check_scope(self):
         """Raises unless the directory was opened where `fit` is called."""
@@ -513,21 +435,3 @@ class RunDirectory:
                 f"{self.url}, opened "
                 + ("for several workers" if self._has_others else "by one process")
             )
-
-    def _holder_checks(self):
-        """The callback that looks whether a remote run is still this process's."""
-
-        def check(epoch, logs):
-            from_chief(lambda: self._remote.check())  # The others have none.
-
-        if not self._is_remote:
-            return []
-        return [keras.callbacks.LambdaCallback(on_epoch_end=check)]
-
-    def _writers(self, metrics_file, checkpoints):
-        """The callbacks that write files."""
-        board = WriteBoard(self.path("tensorboard"))
-        has_plots = importlib.util.find_spec("matplotlib")
-        curve = [DrawCurve(self.directory)] if has_plots else []
-        # Last: a checkpoint promises that its row of metrics is there.
-        return [metrics_file, board, *curve, checkpoints]
