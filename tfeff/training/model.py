@@ -1,8 +1,5 @@
-import contextlib
 import contextvars
-import inspect
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -18,17 +15,11 @@ from tfeff.compat.saving import untracked
 from tfeff.encoders.layer_states import layer_states, make_with_states
 from tfeff.encoders.quantization import ChecksBeforeSaving
 from tfeff.training.backends import check_steps_per_execution, train_in_parts
-from tfeff.training.fit_data import (
-    check_batches,
-    check_class_weight,
-    check_ends,
-    num_updates,
-)
+from tfeff.training.checked_calls import ChecksCalls, call_arguments
 from tfeff.training.loss_scale import LossScaleOptimizer, unscaled
 from tfeff.training.losses import GlobalMean, MeanOfShares, target_weights
 from tfeff.training.optimizers import check_on_replicas
 from tfeff.training.replicas import num_replicas, replica_function
-from tfeff.training.schedules import schedule_warnings
 from tfeff.utils.checks import check_integer, check_keywords, known_keywords
 from tfeff.utils.types import Config, Tensor
 
@@ -46,6 +37,7 @@ _ADDED: contextvars.ContextVar[tuple[Any, list]] = contextvars.ContextVar(
 
 
 class DistributedModel(
+    ChecksCalls,
     ChecksBeforeSaving,
     BuiltByShapes,
     PutsValuesBack,
@@ -138,139 +130,6 @@ class DistributedModel(
                 type(self).__bases__ += (_FUNCTIONAL,)
         super().__init__(*args, **kwargs)
 
-    def fit(self, x: Any = None, y: Any = None, *args: Any, **kwargs: Any) -> Any:
-        """As `keras.Model.fit`. Data sets, which come shuffled, cause no warning.
-
-        Keras would warn that it ignores `shuffle=True`, its own default. A
-        `UserWarning` says where the optimizer's schedule is over, or ends before the
-        training does, so that nothing is trained, or a task's encoder is frozen, so
-        that its head learns alone.
-
-        Raises:
-            TypeError: if `x` are features, examples, a cache or texts, of which no
-                batches were made, or `class_weight` is no mapping to numbers.
-            ValueError: if the model was compiled without an optimizer; if there is no
-                batch; if a data set has no end, and `steps_per_epoch`, or
-                `validation_steps`, is not given; if keys of `class_weight` are no
-                classes, or there is one for ratings, for labels of tokens or of several
-                outputs, or beside weights of examples; if other weights train than when
-                the model was trained before, without another `compile`; on several
-                replicas, if batches have a `None`, if the optimizer has an
-                `ema_overwrite_frequency`, or is not of tfeff where weights are
-                quantized to float8.
-        """
-        given = _arguments("fit", x, y, *args, **kwargs)
-        check_batches(self, x, y)
-        if self.train_function is not None and self._trains != self._trained_weights():
-            raise ValueError(
-                "The model must be compiled again before it is trained on: since it "
-                "was trained, other weights train, as after `trainable` was set. It "
-                "would go on with those of before"
-            )
-        check_class_weight(
-            self, given.get("class_weight"), x, y, given.get("sample_weight")
-        )
-        validation = given.get("validation_data")
-        check_ends(x, "steps_per_epoch", given)
-        check_ends(validation, "validation_steps", given)
-        for text in self._fit_warnings(num_updates(x, given)):
-            warnings.warn(text, stacklevel=2)
-        is_dataset = getattr(x, "element_spec", None) is not None
-        if is_dataset and "shuffle" not in given:
-            kwargs["shuffle"] = False
-        with self._anew_after_errors("train_function", "test_function"):
-            return super().fit(x, y, *args, **kwargs)
-
-    def evaluate(self, x: Any = None, *args: Any, **kwargs: Any) -> Any:
-        """As `keras.Model.evaluate`.
-
-        Raises:
-            TypeError: as `fit`.
-            ValueError: if there is no batch, or a data set has no end, and `steps` is
-                not given.
-        """
-        given = _arguments("evaluate", x, *args, **kwargs)
-        check_batches(self, x, given.get("y"))
-        check_ends(x, "steps", given)
-        with self._anew_after_errors("test_function"):
-            return super().evaluate(x, *args, **kwargs)
-
-    def predict(self, x: Any, *args: Any, **kwargs: Any) -> Any:
-        """As `keras.Model.predict`.
-
-        Raises:
-            TypeError: as `fit`.
-            ValueError: if a data set has no end, and `steps` is not given.
-        """
-        check_batches(self, x)
-        check_ends(x, "steps", _arguments("predict", x, *args, **kwargs))
-        with self._anew_after_errors("predict_function"):
-            return super().predict(x, *args, **kwargs)
-
-    def predict_on_batch(self, x: Any) -> Any:
-        """As `keras.Model.predict_on_batch`; several replicas share the rows."""
-        if num_replicas(self) == 1:
-            with self._anew_after_errors("predict_function"):
-                return super().predict_on_batch(x)
-        return self.predict(x, batch_size=len(keras.tree.flatten(x)[0]), verbose=0)
-
-    def train_on_batch(
-        self,
-        x: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        class_weight: Any = None,
-        return_dict: bool = False,
-    ) -> Any:
-        """As `keras.Model.train_on_batch`.
-
-        Raises:
-            TypeError, ValueError: for a `class_weight`, or without an optimizer, as
-                `fit`.
-        """
-        if class_weight is not None and y is None:
-            raise ValueError(
-                "`y` must be the targets of the batch beside `class_weight`. "
-                "Received: y=None"
-            )
-        check_class_weight(self, class_weight, x, y, sample_weight)
-        with self._anew_after_errors("train_function"):
-            return super().train_on_batch(
-                x, y, sample_weight, class_weight, return_dict
-            )
-
-    def test_on_batch(self, *args: Any, **kwargs: Any) -> Any:
-        """As `keras.Model.test_on_batch`."""
-        with self._anew_after_errors("test_function"):
-            return super().test_on_batch(*args, **kwargs)
-
-    @contextlib.contextmanager
-    def _anew_after_errors(self, *functions: str) -> Iterator[None]:
-        """Forgets what was traced half: it would fail in each later call, too.
-
-        Args:
-            *functions: the attributes of what the block may trace. Others may be
-                running: a callback of `fit` may catch an error of `predict`.
-        """
-        try:
-            yield
-        except BaseException as error:
-            self.put_values_back()
-            if isinstance(error, Exception):
-                for function in functions:
-                    setattr(self, function, None)
-            raise
-        self.forget_values()
-
-    def _fit_warnings(self, steps: int | None) -> Iterator[str]:
-        """The texts that `fit` warns of: here, of a schedule that is over, or too soon.
-
-        Args:
-            steps: how many updates `fit` makes at most; `None` if that is not known.
-        """
-        if self.compiled and self.optimizer is not None:  # Otherwise it is an error.
-            yield from schedule_warnings(unscaled(self.optimizer), steps)
-
     def compile(self, *args: Any, accumulation_steps: int = 1, **kwargs: Any) -> None:
         """As `keras.Model.compile`.
 
@@ -292,7 +151,7 @@ class DistributedModel(
                 `steps_per_execution` is not 1.
         """
         accumulation_steps = check_integer("accumulation_steps", accumulation_steps)
-        given = _arguments("compile", *args, **kwargs)
+        given = call_arguments("compile", *args, **kwargs)
         metrics = (given.get("metrics"), given.get("weighted_metrics"))
         if self.compiled and metrics == (None, None):
             given["weighted_metrics"] = {}  # Keras would keep those from before.
@@ -456,12 +315,8 @@ class DistributedModel(
             self.train_function = replica_function(
                 self, self.train_step, self.train_function
             )
-            self._trains = self._trained_weights()
+            self.note_trained_weights()
         return self.train_function
-
-    def _trained_weights(self):
-        """The identities of the weights that train."""
-        return frozenset(map(id, self.trainable_variables))
 
     def make_test_function(self, force: bool = False) -> Callable:
         if self.test_function is None or force:
@@ -492,13 +347,6 @@ class FunctionalModel(DistributedModel, _FUNCTIONAL):
 def _is_global(loss):
     """Whether all losses are means over the global batch, as far as there are any."""
     return all(x is None or isinstance(x, GlobalMean) for x in keras.tree.flatten(loss))
-
-
-def _arguments(method, *args, **kwargs):
-    """The arguments of a method of Keras' models by their names."""
-    signature = inspect.signature(getattr(keras.Model, method))
-    given = signature.bind(None, *args, **kwargs).arguments
-    return {name: value for name, value in given.items() if name != "self"}
 
 
 def _is_functional(args, kwargs):

@@ -423,8 +423,8 @@ class RunDirectory:
             ValueError: in every worker, naming who has it.
         """
         if self._is_remote:
-            # The others have none.
-            from_chief(lambda: self._remote and self._remote.check())
+            remote: Any = self._remote  # The others have none.
+            from_chief(lambda: remote.check())
 
     def _check_scope(self):
         """Raises unless the directory was opened where `fit` is called."""

@@ -1,0 +1,179 @@
+"""What the methods of a model that trains and predicts are given is checked first."""
+
+import contextlib
+import inspect
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import keras
+
+from tfeff.training.fit_data import (
+    check_batches,
+    check_class_weight,
+    check_ends,
+    num_updates,
+)
+from tfeff.training.loss_scale import unscaled
+from tfeff.training.replicas import num_replicas
+from tfeff.training.schedules import schedule_warnings
+
+
+class ChecksCalls(keras.Model):
+    """The mixin of `DistributedModel` that checks `fit`, `evaluate` and `predict`.
+
+    After an error it forgets what was traced half.
+    """
+
+    # Keras sets these.
+    optimizer: Any
+    train_function: Any
+    _trains: Any = None
+
+    def fit(self, x: Any = None, y: Any = None, *args: Any, **kwargs: Any) -> Any:
+        """As `keras.Model.fit`. Data sets, which come shuffled, cause no warning.
+
+        Keras would warn that it ignores `shuffle=True`, its own default. A
+        `UserWarning` says where the optimizer's schedule is over, or ends before the
+        training does, so that nothing is trained, or a task's encoder is frozen, so
+        that its head learns alone.
+
+        Raises:
+            TypeError: if `x` are features, examples, a cache or texts, of which no
+                batches were made, or `class_weight` is no mapping to numbers.
+            ValueError: if the model was compiled without an optimizer; if there is no
+                batch; if a data set has no end, and `steps_per_epoch`, or
+                `validation_steps`, is not given; if keys of `class_weight` are no
+                classes, or there is one for ratings, for labels of tokens or of several
+                outputs, or beside weights of examples; if other weights train than when
+                the model was trained before, without another `compile`; on several
+                replicas, if batches have a `None`, if the optimizer has an
+                `ema_overwrite_frequency`, or is not of tfeff where weights are
+                quantized to float8.
+        """
+        given = call_arguments("fit", x, y, *args, **kwargs)
+        check_batches(self, x, y)
+        if self.train_function is not None and self._trains != self._trained_weights():
+            raise ValueError(
+                "The model must be compiled again before it is trained on: since it "
+                "was trained, other weights train, as after `trainable` was set. It "
+                "would go on with those of before"
+            )
+        check_class_weight(
+            self, given.get("class_weight"), x, y, given.get("sample_weight")
+        )
+        validation = given.get("validation_data")
+        check_ends(x, "steps_per_epoch", given)
+        check_ends(validation, "validation_steps", given)
+        for text in self._fit_warnings(num_updates(x, given)):
+            warnings.warn(text, stacklevel=2)
+        is_dataset = getattr(x, "element_spec", None) is not None
+        if is_dataset and "shuffle" not in given:
+            kwargs["shuffle"] = False
+        with self._anew_after_errors("train_function", "test_function"):
+            return super().fit(x, y, *args, **kwargs)
+
+    def evaluate(self, x: Any = None, *args: Any, **kwargs: Any) -> Any:
+        """As `keras.Model.evaluate`.
+
+        Raises:
+            TypeError: as `fit`.
+            ValueError: if there is no batch, or a data set has no end, and `steps` is
+                not given.
+        """
+        given = call_arguments("evaluate", x, *args, **kwargs)
+        check_batches(self, x, given.get("y"))
+        check_ends(x, "steps", given)
+        with self._anew_after_errors("test_function"):
+            return super().evaluate(x, *args, **kwargs)
+
+    def predict(self, x: Any, *args: Any, **kwargs: Any) -> Any:
+        """As `keras.Model.predict`.
+
+        Raises:
+            TypeError: as `fit`.
+            ValueError: if a data set has no end, and `steps` is not given.
+        """
+        check_batches(self, x)
+        check_ends(x, "steps", call_arguments("predict", x, *args, **kwargs))
+        with self._anew_after_errors("predict_function"):
+            return super().predict(x, *args, **kwargs)
+
+    def predict_on_batch(self, x: Any) -> Any:
+        """As `keras.Model.predict_on_batch`; several replicas share the rows."""
+        if num_replicas(self) == 1:
+            with self._anew_after_errors("predict_function"):
+                return super().predict_on_batch(x)
+        return self.predict(x, batch_size=len(keras.tree.flatten(x)[0]), verbose=0)
+
+    def train_on_batch(
+        self,
+        x: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        class_weight: Any = None,
+        return_dict: bool = False,
+    ) -> Any:
+        """As `keras.Model.train_on_batch`.
+
+        Raises:
+            TypeError, ValueError: for a `class_weight`, or without an optimizer, as
+                `fit`.
+        """
+        if class_weight is not None and y is None:
+            raise ValueError(
+                "`y` must be the targets of the batch beside `class_weight`. "
+                "Received: y=None"
+            )
+        check_class_weight(self, class_weight, x, y, sample_weight)
+        with self._anew_after_errors("train_function"):
+            return super().train_on_batch(
+                x, y, sample_weight, class_weight, return_dict
+            )
+
+    def test_on_batch(self, *args: Any, **kwargs: Any) -> Any:
+        """As `keras.Model.test_on_batch`."""
+        with self._anew_after_errors("test_function"):
+            return super().test_on_batch(*args, **kwargs)
+
+    @contextlib.contextmanager
+    def _anew_after_errors(self, *functions: str) -> Iterator[None]:
+        """Forgets what was traced half: it would fail in each later call, too.
+
+        Args:
+            *functions: the attributes of what the block may trace. Others may be
+                running: a callback of `fit` may catch an error of `predict`.
+        """
+        try:
+            yield
+        except BaseException as error:
+            self.put_values_back()
+            if isinstance(error, Exception):
+                for function in functions:
+                    setattr(self, function, None)
+            raise
+        self.forget_values()
+
+    def _fit_warnings(self, steps: int | None) -> Iterator[str]:
+        """The texts that `fit` warns of: here, of a schedule that is over, or too soon.
+
+        Args:
+            steps: how many updates `fit` makes at most; `None` if that is not known.
+        """
+        if self.compiled and self.optimizer is not None:  # Otherwise it is an error.
+            yield from schedule_warnings(unscaled(self.optimizer), steps)
+
+    def note_trained_weights(self) -> None:
+        """Notes which weights the function of training is made for."""
+        self._trains = self._trained_weights()
+
+    def _trained_weights(self):
+        """The identities of the weights that train."""
+        return frozenset(map(id, self.trainable_variables))
+
+
+def call_arguments(method: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
+    """The arguments of a method of Keras' models by their names."""
+    signature = inspect.signature(getattr(keras.Model, method))
+    given = signature.bind(None, *args, **kwargs).arguments
+    return {name: value for name, value in given.items() if name != "self"}
