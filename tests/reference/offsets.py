@@ -101,15 +101,49 @@ def _parts(word, pieces, tokenizer):
     if len(pieces) < 2 or tokenizer.oov_token in pieces:
         return whole
     ends = np.cumsum([len(p.removeprefix(tokenizer.suffix_indicator)) for p in pieces])
-    # A character of the pieces is one of the word, or one with its accents.
-    for starts in (
-        range(len(word)),
+    # Which character of the word each of the pieces' is of: all that it becomes, or
+    # where accents were composed with it, one.
+    for origin in (
+        [i for i, c in enumerate(word) for _ in cleaned(c, tokenizer)],
         [i for i, c in enumerate(word) if not is_joined(c)],
     ):
-        if len(starts) == ends[-1]:
-            bounds = [0, *[[*starts, len(word)][end] for end in ends]]
-            return list(zip(bounds, bounds[1:]))
+        if len(origin) == ends[-1]:
+            origin.append(len(word))
+            starts = [0, *[origin[end] for end in ends[:-1]]]
+            # The last of a character's has the accents behind it.
+            ends = [max(origin[end], origin[end - 1] + 1) for end in ends]
+            return list(zip(starts, ends))
     return whole
+
+
+def cleaned(character, tokenizer):
+    """What the tokenizer's clean-up makes of a character."""
+    text = character
+    if isinstance(tokenizer, BertTokenizer):
+        if unicodedata.category(text)[0] == "C" or text == "\ufffd":
+            return ""
+        text = unicodedata.normalize("NFC", text) if tokenizer.compose else text
+        text = text.lower() if tokenizer.to_lower else text
+    if tokenizer.strip_accents:
+        text = unicodedata.normalize("NFD", text)
+        text = "".join(c for c in text if unicodedata.category(c) != "Mn")
+    if tokenizer.lowercase:  # KerasHub folds by NFKC_Casefold.
+        text = unicodedata.normalize("NFKC", text).casefold()
+        text = "".join(c for c in text if not is_ignorable(c))
+        text = unicodedata.normalize("NFKC", text)
+    return text
+
+
+def is_ignorable(character: str) -> bool:
+    """Whether it is a "default ignorable code point" of Unicode."""
+    others = "\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0"
+    name = unicodedata.name(character, "")
+    is_shown = "ARABIC" in name or "INTERLINEAR" in name or "KAITHI" in name
+    return (
+        character in others
+        or "VARIATION SELECTOR" in name
+        or (unicodedata.category(character) == "Cf" and not is_shown)
+    )
 
 
 def is_joined(character: str) -> bool:

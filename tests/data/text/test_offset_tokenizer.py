@@ -4,6 +4,7 @@ import os
 import random
 import subprocess
 import sys
+import unicodedata
 
 import keras_hub
 import numpy as np
@@ -19,7 +20,7 @@ from tests.subjects.characters import (
     word_piece_vocabulary,
     word_pieces,
 )
-from tfeff.data import train_tokenizer
+from tfeff.data import BertTokenizer, train_tokenizer
 from tfeff.data.text import offset_tokenizer
 from tfeff.data.text.offset_tokenizer import OffsetTokenizer, encode_with_offsets
 
@@ -82,6 +83,29 @@ CHARACTERS = st.characters(exclude_categories=["Cs", "Cn"]) | st.sampled_from(FR
 @given(st.lists(st.lists(CHARACTERS, max_size=30).map("".join), max_size=4))
 def test_any_characters(tokens, batch):
     check(tokens.tokenizer, tokens, batch)
+
+
+@pytest.mark.parametrize("strip_accents", [True, False])
+def test_characters_that_become_none_or_several(strip_accents):
+    """Vowel signs of two parts, Hangul, and accents that are gone, in one word."""
+    letters = "கொள்মোর্കൊള്국각e\u0301İß"
+    parts = unicodedata.normalize("NFD", letters.lower())
+    pieces = sorted({*letters.lower(), *parts, "மொ", "ள்", "\u1100\u116e"})
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    tokenizer = BertTokenizer(
+        [*special, *pieces, *(f"##{piece}" for piece in pieces)],
+        lowercase=True,
+        strip_accents=strip_accents,
+    )
+    source = random.Random(0)
+    words = ["கொள்", "국\u0300\u0300", "মোর্", "കൊള്"]
+    words += [
+        "".join(source.choices(letters, k=source.randrange(9))) for _ in range(400)
+    ]
+    check(tokenizer, OffsetTokenizer(tokenizer), words)
+    if strip_accents:
+        (_, places), *_ = encode_with_offsets(tokenizer, ["கொள்"])
+        assert places.tolist() == [[0, 1], [1, 2], [1, 2], [2, 4]]
 
 
 def test_texts_go_in_batches(monkeypatch):

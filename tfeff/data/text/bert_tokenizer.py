@@ -87,24 +87,21 @@ class BertTokenizer(TokenizerFiles, OpenWordPiece, keras_hub.tokenizers.BertToke
         self.compose = check_bool("compose", compose)
 
     def tokenize(self, inputs: Tensor) -> Tensor:
-        text = tf.strings.regex_replace(inputs, r"[\t\n\r\p{Z}]", " ")
-        text = tf.strings.regex_replace(text, r"[\p{C}\x{FFFD}]", "")
-        if self.compose:
-            text = tf_text.normalize_utf8(text, "NFC")
+        text = clean_text(inputs, self.compose)
         if self.to_lower:
             text = tf.ragged.map_flat_values(self._lower, text)
         return super().tokenize(text)
 
     def _lower(self, text):
         if not (self.split and self.special_tokens_in_strings):
-            return _lower(text)
+            return lower_text(text)
         # Special tokens within a text are not lowercased.
         others = super().get_config()["special_tokens"] or []
         special = sorted({*self.special_tokens, *others}, key=len, reverse=True)
         pattern = "|".join(re.escape(token) for token in special)
         parts = tf_text.regex_split(tf.reshape(text, [-1]), pattern, pattern)
         is_special = tf.strings.regex_full_match(parts.flat_values, pattern)
-        values = tf.where(is_special, parts.flat_values, _lower(parts.flat_values))
+        values = tf.where(is_special, parts.flat_values, lower_text(parts.flat_values))
         lower = joined(parts.with_flat_values(values))
         return tf.reshape(lower, tf.shape(text))
 
@@ -152,7 +149,15 @@ class BertTokenizer(TokenizerFiles, OpenWordPiece, keras_hub.tokenizers.BertToke
         return config
 
 
-def _lower(text):
+def clean_text(text: Tensor, compose: bool) -> Tensor:
+    """Replaces white space by spaces, removes what is invisible, and composes."""
+    text = tf.strings.regex_replace(text, r"[\t\n\r\p{Z}]", " ")
+    text = tf.strings.regex_replace(text, r"[\p{C}\x{FFFD}]", "")
+    return tf_text.normalize_utf8(text, "NFC") if compose else text
+
+
+def lower_text(text: Tensor) -> Tensor:
+    """Lowercases each letter without its context, whatever the process's locale."""
     text = tf.strings.lower(text)  # ASCII, I and J with it, as in no other locale.
     for letter, small in _LOWERED.items():
         text = tf.strings.regex_replace(text, letter, small)

@@ -10,7 +10,7 @@ import numpy as np
 SPACE = "\u2581"  # what SentencePiece writes for a space
 _IDEOGRAPHS = ("CJK UNIFIED", "CJK COMPATIBILITY IDEOGRAPH")
 # Of the planes of Unicode, those with characters of any of these kinds.
-_PLANES = [*range(0x40000), *range(0xE0000, 0xF0000)]
+PLANES = [*range(0x40000), *range(0xE0000, 0xF0000)]
 
 
 def is_mark(character: str) -> bool:
@@ -96,7 +96,7 @@ def boundaries(kind: Callable[[str], bool]) -> np.ndarray:
         Ascending code points `[N]` int32: a character is of the kind if an odd number
         of them is at most its own.
     """
-    points = np.array([p for p in _PLANES if kind(chr(p))], np.int32)
+    points = np.array([p for p in PLANES if kind(chr(p))], np.int32)
     gap = np.flatnonzero(np.diff(points) > 1)
     first, last = points[[0, *(gap + 1)]], points[[*gap, -1]]
     return np.stack([first, last + 1], axis=1).reshape(-1)

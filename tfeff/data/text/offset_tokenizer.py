@@ -16,6 +16,7 @@ from tfeff.data.text.characters import (
     is_word,
     is_word_or_space,
 )
+from tfeff.data.text.cleaned_characters import cleaned_characters
 from tfeff.data.text.flat import (
     among,
     any_of,
@@ -130,6 +131,7 @@ class OffsetTokenizer(tf.Module):
             self._lengths = tf.constant(
                 [len(piece.removeprefix(mark)) for piece in pieces], tf.int64
             )
+            self._cleaned = cleaned_characters(tokenizer)
             self._unknown = tokenizer.token_to_id(tokenizer.oov_token)
             # Outside of graphs KerasHub's own would run in Python, word by word.
             self._tokenize = tf.function(
@@ -244,25 +246,32 @@ class OffsetTokenizer(tf.Module):
         plain = inside & ~among(points, boundaries(is_joined))
         length, num_plain = (sums(flags, words, num_words) for flags in (inside, plain))
         last = first + length
-        # A character of the pieces is one of the word, or one with its accents.
-        every = total == length
+        # How many characters of the pieces each character of the text becomes.
+        step = tf.searchsorted(self._cleaned[0], points, side="right") - 1
+        becomes = tf.where(inside, tf.gather(self._cleaned[1], step), 0)
+        expected = sums(becomes, words, num_words)
+        every = total == expected
+        # If not each on its own, it is a letter that is composed with its accents.
         known = (ids.row_lengths() > 1) & ~unknown & (every | (total == num_plain))
-        positions = tf.concat([indices(plain), [0]], axis=0)
-        index = tf.gather(tf.cumsum(num_plain, exclusive=True), word) + done
-        index = tf.minimum(index, tf.size(positions, tf.int64) - 1)
+        # Before the first word, and where there is none, nothing is counted.
+        takes_all = tf.gather(tf.concat([every, [False]], axis=0), tf.maximum(words, 0))
+        counts = tf.where(takes_all, becomes, tf.cast(plain, tf.int64))
+        made = tf.cumsum(counts)
+        before = tf.cumsum(sums(counts, words, num_words), exclusive=True)
+        begin, end = (tf.gather(before, word) + n for n in (done - size, done))
+        # A piece may begin or end within what a character becomes, which it covers.
+        starts = tf.searchsorted(made, begin, "right", tf.int64)
+        inner = tf.searchsorted(made, end, "left", tf.int64)
+        limit = tf.size(made, tf.int64) - 1
+        is_border = tf.gather(made, tf.minimum(inner, limit)) == end
         ends = tf.where(
-            done == tf.gather(total, word),
-            tf.gather(last, word),
-            tf.where(
-                tf.gather(every, word),
-                tf.gather(first, word) + done,
-                tf.gather(positions, index),
-            ),
+            is_border, tf.searchsorted(made, end, "right", tf.int64), inner + 1
         )
-        is_first = ~shifted(word == tf.roll(word, -1, axis=0))
         whole = ~tf.gather(known, word)
-        ends = tf.where(whole, tf.gather(last, word), ends)
-        starts = tf.where(whole | is_first, tf.gather(first, word), tf.roll(ends, 1, 0))
+        is_first = ~shifted(word == tf.roll(word, -1, axis=0))
+        is_last = done == tf.gather(total, word)
+        starts = tf.where(whole | is_first, tf.gather(first, word), starts)
+        ends = tf.where(whole | is_last, tf.gather(last, word), ends)
         return starts, ends
 
 
