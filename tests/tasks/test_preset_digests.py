@@ -50,7 +50,8 @@ def test_on_a_full_disk_an_earlier_preset_stays(tmp_path, monkeypatch):
     preprocessor = EncoderMaskedLMPreprocessor(tokenizer(), sequence_length=8)
     task = EncoderMaskedLM(tiny(), preprocessor)
     task.save_to_preset(str(preset))
-    before = {path: path.read_bytes() for path in files(preset)}
+    save_pretrained(tiny(), tokenizer(), tmp_path / "encoder")
+    before = {path: path.read_bytes() for path in files(tmp_path)}
 
     def full(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -65,12 +66,63 @@ def test_on_a_full_disk_an_earlier_preset_stays(tmp_path, monkeypatch):
         (rows, "data.BertTokenizer.save_assets"),
         (other, "data.BertTokenizer.save_assets"),
     ):
+        folder = str(tmp_path / "encoder" if isinstance(saved, Encoder) else preset)
         with monkeypatch.context() as patch:
             patch.setattr(f"tfeff.{name}", full)
-            with pytest.raises(OSError, match=f", while writing {preset}$"):
-                saved.save_to_preset(str(preset))
-        assert {path: path.read_bytes() for path in files(preset)} == before
+            with pytest.raises(OSError, match=f", while writing {folder}$"):
+                saved.save_to_preset(folder)
+        assert {path: path.read_bytes() for path in files(tmp_path)} == before
     load_pretrained(preset)
+
+
+def test_files_that_are_no_preset_stay(tmp_path):
+    tfeff.convert.to_huggingface(tiny(), tmp_path / "checkpoint", BertTokenizer(PIECES))
+    (tmp_path / "run").mkdir()
+    for name in ("config.json", "tokenizer.json", "preprocessor.json"):
+        (tmp_path / "run" / name).write_text('{"run_dir": "mine"}')
+    before = {path: path.read_bytes() for path in files(tmp_path)}
+    rows = EncoderMaskedLMPreprocessor(tokenizer(), sequence_length=8)
+    for folder in ("checkpoint", "run"):
+        saved = [tiny(), EncoderMaskedLM(tiny(), rows)]
+        saved += [BertTokenizer(PIECES), rows] if folder == "run" else []
+        for one in saved:
+            with pytest.raises(ValueError, match="`preset_dir` must.*json"):
+                one.save_to_preset(str(tmp_path / folder))
+    assert {path: path.read_bytes() for path in files(tmp_path)} == before
+
+
+def test_an_encoder_does_not_get_the_head_of_another(tmp_path):
+    folder = str(tmp_path / "preset")
+    rows = EncoderMaskedLMPreprocessor(tokenizer(), sequence_length=8)
+    EncoderMaskedLM(tiny(), rows).save_to_preset(folder)
+    with pytest.raises(ValueError, match="have no heads.*task.weights.h5"):
+        tiny().save_to_preset(folder)
+    EncoderMaskedLM(tiny(), rows).save_to_preset(folder)
+
+
+def test_a_vocabulary_that_kerashub_reads_is_compared(tmp_path):
+    rows = EncoderMaskedLMPreprocessor(tokenizer(), sequence_length=8)
+    EncoderMaskedLM(tiny(), rows).save_to_preset(str(tmp_path / "task"))
+    save_pretrained(tiny(), tokenizer(), tmp_path / "encoder")
+    for folder in (tmp_path / "task", tmp_path / "encoder"):
+        for name in ("assets/tokenizer/vocabulary.spm", "tokenizer.json"):
+            content = (folder / name).read_bytes()
+            flip(folder / name, len(content) // 2)
+            for make in (
+                keras_hub.models.MaskedLM,
+                EncoderMaskedLM,
+                EncoderMaskedLMPreprocessor,
+            ):
+                with pytest.raises(ValueError, match=f"is damaged.*{name}"):
+                    make.from_preset(str(folder))
+            (folder / name).write_bytes(content)
+        keras_hub.models.MaskedLM.from_preset(str(folder))
+
+
+def test_an_empty_list_of_digests_is_damage(copy):
+    (copy / FILE_NAME).write_text("")
+    with pytest.raises(ValueError, match="SHA256SUMS is damaged: it is empty"):
+        load_pretrained(copy)
 
 
 def test_parts_of_a_preset_are_saved_again(tmp_path):

@@ -41,6 +41,17 @@ class Cells:
         return {"score": SCORES[self.ran[-1]], "loss": 1.0}
 
 
+def test_what_a_finished_cell_was_resumed_from_is_removed(tmp_path):
+    """Also where the cell ended, and the process was killed before it was removed."""
+    grid = Grid(tmp_path, {"rate": [1]}, [0], "score")
+    folder = grid.folder({"rate": 1}, 0)
+    for name in ("interrupted", "interrupted.replaced-1"):
+        os.makedirs(os.path.join(folder, name))
+    write_metrics({"score": 0.5}, os.path.join(folder, "metrics.json"))
+    assert grid.run(lambda *_: {})["best"]["mean"] == {"score": 0.5}
+    assert sorted(os.listdir(folder)) == ["SHA256SUMS", "metrics.json"]
+
+
 def test_a_grid_that_was_killed_runs_only_what_is_missing(tmp_path):
     whole, first, second = Cells(), Cells(dies_at=3), Cells()
     expected = Grid(tmp_path / "whole", AXES, [0, 1], "score").run(whole)

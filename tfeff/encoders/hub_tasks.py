@@ -15,10 +15,13 @@ from tfeff.encoders.encoder import Encoder, check_encoder
 from tfeff.encoders.layer_states import layer_states, make_with_states
 from tfeff.encoders.preset_files import (
     TASK_FILES,
+    TASK_WEIGHTS,
     ReadsURL,
     check_beside,
     check_no_heads,
+    check_settings_and_assets,
     replaced_when_whole,
+    reserve_weights,
 )
 from tfeff.encoders.quantization import ChecksBeforeSaving, check_keeps_quantization
 from tfeff.layers.checks import check_activation
@@ -64,9 +67,14 @@ class _EncoderTask(StaysFrozen, ChecksBeforeSaving, ReadsURL):
     def save_to_preset(self, preset_dir, *args, **kwargs):
         """As `keras_hub.models.Task.save_to_preset`, with digests, also to a URL."""
         check_keeps_quantization(self)
-        check_no_heads(preset_dir)
+        check_no_heads(preset_dir, replaced=TASK_WEIGHTS)
         with replaced_when_whole(preset_dir) as whole:
             super().save_to_preset(whole, *args, **kwargs)
+
+    def save_task_weights(self, filepath):
+        others = set(map(id, self.backbone.weights))
+        reserve_weights(filepath, [w for w in self.weights if id(w) not in others])
+        super().save_task_weights(filepath)
 
     def load_task_weights(self, filepath):
         check_beside(filepath, lambda name: name in TASK_FILES)
@@ -115,6 +123,16 @@ class _Rows(LengthOfPreset, ReadsURL):
         """As `keras_hub.models.Preprocessor.save_to_preset`, also to a URL."""
         with replaced_when_whole(preset_dir) as whole:
             super().save_to_preset(whole)
+
+    # KerasHub's own classes come to these two alone.
+    def load_preset_assets(self, preset):
+        check_settings_and_assets(preset)
+        super().load_preset_assets(preset)
+
+    @classmethod
+    def _add_missing_kwargs(cls, loader, kwargs):
+        check_settings_and_assets(loader.preset)
+        return super()._add_missing_kwargs(loader, kwargs)
 
 
 @keras.saving.register_keras_serializable(package="tfeff")

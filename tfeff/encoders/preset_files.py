@@ -36,7 +36,8 @@ HEAD = "_head.npz"  # The end of the name of a head's file.
 CONFIGS = ("config.json", "metadata.json")
 _VERSION = "tfeff_version"  # In `metadata.json`, beside those of Keras and KerasHub.
 # A preset's files of KerasHub's task beside its backbone and its tokenizer.
-TASK_FILES = ("task.json", "task.weights.h5", "preprocessor.json")
+TASK_WEIGHTS = "task.weights.h5"
+TASK_FILES = ("task.json", TASK_WEIGHTS, "preprocessor.json")
 
 
 def is_weights_file(name: str) -> bool:
@@ -109,23 +110,49 @@ def replaced_when_whole(preset_dir: str) -> Iterator[str]:
 
     Args:
         preset_dir: the folder of the preset; it is made if it is missing.
+
+    Raises:
+        ValueError: if a file that would be replaced is not a preset's.
     """
     preset_dir = os.fspath(preset_dir)
     os.makedirs(preset_dir, exist_ok=True)
     with partial_path(os.path.join(preset_dir, "preset"), preset_dir) as whole:
         yield whole
         names = files_below(whole)
+        _check_replaces(preset_dir, filter(_is_config, names))
         # Configurations last: without them the weights are no preset.
         for name in sorted(names, key=_is_config):
             path = os.path.join(preset_dir, name)
             os.makedirs(os.path.dirname(path), exist_ok=True)
             os.replace(os.path.join(whole, name), path)
-    _remove_other_weights(preset_dir, set(filter(is_weights_file, names)))
     add_digests(preset_dir, names.__contains__)
+    _remove_other_weights(preset_dir, set(filter(is_weights_file, names)))
 
 
 def _is_config(name):
     return name.endswith(".json") and not is_weights_file(name)
+
+
+def _check_replaces(folder, names):
+    """Raises where one of these files is there and is not a configuration of Keras."""
+    others = []
+    for name in names:
+        path = os.path.join(folder, name)
+        if not os.path.lexists(path):
+            continue
+        try:
+            with open(path, encoding="utf-8") as file:
+                keys = json.load(file).keys()
+        except (AttributeError, OSError, RecursionError, ValueError):
+            keys = ()
+        if not {"class_name", "keras_version"} & set(keys):
+            others.append(name)
+    if others:
+        raise ValueError(
+            "`preset_dir` must be another folder, or have no other files that a preset "
+            "has, too: those that are there are not a preset's, or damaged. Received: "
+            f"preset_dir={folder!r} with {', '.join(others)}"
+        )
 
 
 def _remove_other_weights(folder, kept):
@@ -144,14 +171,21 @@ def _remove_other_weights(folder, kept):
         write_list(digests, {n: listed[n] for n in listed.keys() - others})
 
 
-def check_no_heads(preset_dir: str | os.PathLike) -> None:
+def check_no_heads(preset_dir: str | os.PathLike, replaced: str = "") -> None:
     """Raises where a folder has heads, which belong to the encoder that is there.
+
+    Args:
+        preset_dir: the folder.
+        replaced: a file of heads that is replaced with the encoder.
 
     Raises:
         ValueError: naming them.
     """
     names = os.listdir(preset_dir) if os.path.isdir(preset_dir) else []
     heads = sorted(name for name in names if name.endswith(HEAD))
+    # KerasHub writes the heads of a task that is being saved before its encoder.
+    if CONFIGS[0] in names and TASK_WEIGHTS in {*names} - {replaced}:
+        heads.append(TASK_WEIGHTS)
     if heads:
         raise ValueError(
             "`preset_dir` must be another folder, or have no heads: those that are "
@@ -201,11 +235,39 @@ def saved_dtype(folder: str) -> keras.DTypePolicy:
         return keras.dtype_policies.get(json.load(file)["config"]["dtype"])
 
 
+def check_settings_and_assets(preset: object) -> None:
+    """Compares the files of a preset in a folder but those of weights.
+
+    Those are compared when they are read.
+    """
+    if isinstance(preset, (str, os.PathLike)) and os.path.isdir(preset):
+        check_beside(
+            os.path.join(preset, FILE_NAME),
+            lambda name: not is_weights_file(name) and not name.endswith((HEAD, ".h5")),
+        )
+
+
 def check_beside(filepath: str, belongs: Callable[[str], bool]) -> None:
     """`check_preset` of a file's folder, if that has digests: it may be no preset."""
     folder = os.path.dirname(os.path.abspath(filepath))
     if os.path.exists(os.path.join(folder, FILE_NAME)):
         check_preset(folder, belongs)
+
+
+def reserve_weights(
+    filepath: str | os.PathLike, weights: Iterable, largest: int | None = None
+) -> None:
+    """Raises an OSError where a file of weights has no room; see `reserve`.
+
+    Args:
+        filepath: the file, which may be there.
+        weights: the weights.
+        largest: integer, the most bytes of one file; `None` if there is one alone.
+    """
+    folder = os.path.dirname(os.path.abspath(filepath))
+    if os.path.isdir(folder):
+        there = os.path.getsize(filepath) if os.path.isfile(filepath) else 0
+        reserve(folder, _size_of_file(list(weights)) - there, largest)
 
 
 def _size_of_file(weights):
@@ -248,12 +310,9 @@ class EncoderFiles:
             add_version(whole)
 
     def save_weights(self, filepath, *args, **kwargs):
-        folder = os.path.dirname(os.path.abspath(filepath))
-        if os.path.isdir(folder):
-            there = os.path.getsize(filepath) if os.path.isfile(filepath) else 0
-            in_gigabytes = kwargs.get("max_shard_size")
-            largest = in_gigabytes and max(int(in_gigabytes * 1e9), 1 << 20)
-            reserve(folder, _size_of_file(self.weights) - there, largest)
+        in_gigabytes = kwargs.get("max_shard_size")
+        largest = in_gigabytes and max(int(in_gigabytes * 1e9), 1 << 20)
+        reserve_weights(filepath, self.weights, largest)
         super().save_weights(filepath, *args, **kwargs)
 
     @classmethod
@@ -322,7 +381,11 @@ class ReadsURL:
         Args:
             preset: a folder, a URL, or a preset on a hub.
             *args, **kwargs: as of KerasHub's class.
+
+        Raises:
+            ValueError: if a file differs from `SHA256SUMS`, where the folder has one.
         """
+        check_settings_and_assets(preset)
         return super().from_preset(preset, *args, **kwargs)
 
 

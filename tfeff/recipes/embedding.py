@@ -151,7 +151,9 @@ def embed(
         keras.utils.set_random_seed(settings.seeds[0])
         model = make_model(settings, encoder)
         model.compile()
-        if examples is not None:
+        if examples is None:
+            keep_data(run, dataset, {"pairs": pairs}, trained="")
+        else:
             keep_data(run, dataset, {"pairs": pairs, "examples": examples})
         untrained = scored.metrics(model)
         summary = {"untrained": untrained}

@@ -47,7 +47,7 @@ def write_model(
     """Writes the run's `model.keras`, its `preset/` and its export, all of one model.
 
     Those of another model, such as of cells that were deleted since, are replaced: the
-    preset by a new one, the export by the next version.
+    preset by a new one, the export by the next version. A line says so.
 
     Args:
         run: the run directory.
@@ -69,6 +69,7 @@ def write_model(
         )
         # Last, as the next start of a run that is killed before must do it all again.
         save(run.path(MODEL))
+        _tell_replaced(run, exported)
         return exported
     if not is_kept:
         save(run.path(MODEL))
@@ -110,11 +111,16 @@ def write_encoder(
     )
     # Last, as the next start of a run that is killed before must do it all again.
     make_anew(preset, write_preset)
-    print(
-        f"{run.shown(preset)} was of another training, or deleted: it has the encoder "
-        f"of this one now, and {run.shown(exported)} is the export"
-    )
+    _tell_replaced(run, exported)
     return exported
+
+
+def _tell_replaced(run, exported):
+    """Prints that the model of this training has replaced another's."""
+    print(
+        f"{run.shown(run.path('preset'))} was of another training, or deleted: it has "
+        f"the encoder of this one now, and {run.shown(exported)} is the export"
+    )
 
 
 def _has_encoder(preset, encoder):

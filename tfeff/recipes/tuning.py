@@ -31,7 +31,6 @@ from tfeff.training.held_signals import HeldSignals
 from tfeff.training.interrupted_fit import interrupted_step
 from tfeff.training.keep_best import FILE as KEPT_ROWS
 from tfeff.training.scores import write_metrics
-from tfeff.utils.files import remove_folder
 from tfeff.utils.run_files import METRICS_FILE
 
 TunedSettings: TypeAlias = AnswerSettings | EmbedSettings | FinetuneSettings
@@ -258,7 +257,6 @@ class Tuning:
             tfeff.training.save_checkpoint(model, os.path.join(folder, MODEL))
             # Grid writes them, too; before that a signal would lose the cell.
             write_metrics(best.best, os.path.join(folder, METRICS_FILE))
-            remove_folder(saved)
         print_best(best, self.metric, steps, self.baseline)
         return best.best
 

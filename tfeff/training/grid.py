@@ -1,6 +1,7 @@
 """A grid of fine-tuning runs: every setting with every seed, once each."""
 
 import contextlib
+import glob
 import itertools
 import math
 import os
@@ -22,6 +23,7 @@ from tfeff.utils.checks import (
     check_path,
     check_string,
 )
+from tfeff.utils.digests import FILE_NAME
 from tfeff.utils.files import remove_folder
 from tfeff.utils.reading import is_there
 from tfeff.utils.run_files import METRICS_FILE
@@ -36,8 +38,8 @@ class Grid:
     after its values: `learning_rate=1e-05,batch_size=16,seed=0`. A cell is finished
     when its `metrics.json` is there; it is not run again. When a cell that was killed
     is run again, its folder is deleted first, whatever it holds, unless it has left a
-    folder `interrupted`, to resume from. One process at a time may run cells of a
-    directory.
+    folder `interrupted`, to resume from. That folder is removed when the cell is
+    finished. One process at a time may run cells of a directory.
 
     Args:
         directory: the folder of the cells.
@@ -223,6 +225,10 @@ class Grid:
             raise ValueError(
                 f"{path} must have {self.metric!r}. Received: {list(metrics)}"
             )
+        if not is_there(os.path.join(folder, FILE_NAME)):
+            # What the cell was resumed from.
+            for name in glob.glob(f"{glob.escape(folder)}/{INTERRUPTED}*"):
+                remove_folder(name)
         run_seal.seal_folder_once(folder)
         return metrics
 

@@ -94,6 +94,7 @@ def reseal_folder(folder: str) -> list[str]:
                 unchanged[name] = digest
             else:
                 changed.append(name)
-        write_list(path, unchanged)
+        if unchanged:
+            write_list(path, unchanged)
     os.remove(earlier)
     return changed
