@@ -149,6 +149,11 @@ def test_labels_may_lack(tmp_path):
             "Ada B-PER\nran o\n",
             r"line 2: the label must be one of .*'o'\. Did you mean",
         ),
+        (
+            "Ada S-PER\nran O\n",
+            r"line 1: .*'S-PER'\. In place of S-, of another scheme, write B-",
+        ),
+        ("Ada B-PER\nran L-PER\n", r"line 2: .*In place of L-, .* write I- in all"),
         ("Ada\tB-PER\n\tO\n", r"line 2: must have a column 0 .*\['', 'O'\]"),
         ("Ada\tB-PER\nran\t\n", r"line 2: must have a column -1"),
         (

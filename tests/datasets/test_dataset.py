@@ -106,6 +106,10 @@ def test_a_table_of_ones_own(tmp_path):
     write(tmp_path / "Weather" / "train.tsv", "report,place,sky\na,b,dry\n")
     with pytest.raises(ValueError, match="Columns must be separated by tabs"):
         own.read("train", tmp_path)
+    quoted = '"report"\t"place"\t"sky"\n"a"\t"b"\t"dry"\n'
+    write(tmp_path / "Weather" / "train.tsv", quoted)
+    with pytest.raises(ValueError, match="Write it without quotes, as by"):
+        own.read("train", tmp_path)
     with pytest.raises(
         TypeError,
         match=r"Weather is read with the options \['skip_malformed'\]. Received: "

@@ -103,6 +103,18 @@ def test_mismatched_answers_are_skipped_only_if_asked(tmp_path, answer):
             json.dumps(squad({"id": "a", "question": "b", "answers": {}})),
             r"question 'a', 'answers': must be a list. Received: \{\}",
         ),
+        (
+            json.dumps(
+                squad(
+                    {
+                        "id": "a",
+                        "question": "b",
+                        "answers": {"text": ["Ada"], "answer_start": [4]},
+                    }
+                )
+            ),
+            r"question 'a', 'answers': must be .* not lists by name.*: \{'text'",
+        ),
         (json.dumps(squad({"question": "b"})), r"paragraph 1: must have 'id'"),
         (
             json.dumps(squad(asked("a", ("Ada", "4")))),

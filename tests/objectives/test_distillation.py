@@ -203,6 +203,20 @@ def test_only_the_student_learns_and_a_saved_model_goes_on(tmp_path):
         np.testing.assert_array_equal(one, two)
 
 
+@pytest.mark.parametrize("shape", [(4,), (4, 1)])
+def test_weights_of_examples_are_read_where_both_are_encoders(shape):
+    ids = np.random.default_rng(0).integers(5, 20, (4, 8))
+    x = {"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": 0 * ids + 1}
+    model = Distillation(make_encoder(1), make_encoder(1))
+    model.compile()
+    first = sum(float(value[0]) for value in model(x).values())
+    weights = np.array([1.0, 0, 0, 0]).reshape(shape)
+    logs = model.evaluate(
+        x, np.zeros(4), sample_weight=weights, verbose=0, return_dict=True
+    )
+    np.testing.assert_allclose(logs["loss"], first, rtol=1e-5)
+
+
 def test_every_attention_that_has_maps_gives_them():
     """One layer of each kind; maps are those that the layer itself returns."""
     attentions = [

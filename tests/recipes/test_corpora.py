@@ -18,7 +18,9 @@ from tfeff.recipes.corpora import (
     train_tokenizer,
 )
 
-SETTINGS = types.SimpleNamespace(max_characters=10_000, text_field="body")
+SETTINGS = types.SimpleNamespace(
+    max_characters=10_000, text_field="body", validation_fraction=0.5
+)
 
 
 def test_kinds_are_read_in_the_order_of_their_names(tmp_path):
@@ -165,6 +167,10 @@ def test_a_field_that_there_is_not_is_named_by_its_setting(tmp_path):
     )
     with pytest.raises(ValueError, match=message):
         corpus([str(tmp_path / "a.jsonl")], SETTINGS)
+    # Of later lines, when they are read.
+    (tmp_path / "a.jsonl").write_text('{"body": "one"}\n{"bodies": "three"}\n')
+    with pytest.raises(ValueError, match=message.replace("1", "2", 1)):
+        split_corpus([str(tmp_path / "a.jsonl")], SETTINGS)
 
 
 @pytest.mark.parametrize(
@@ -180,7 +186,7 @@ def test_too_few_documents(tmp_path, texts, fraction, message):
     for number, text in enumerate(texts):
         (tmp_path / f"{number}.txt").write_text(text)
     settings = types.SimpleNamespace(
-        **vars(SETTINGS), validation_fraction=fraction, validation=()
+        **{**vars(SETTINGS), "validation_fraction": fraction}, validation=()
     )
     with pytest.raises(ValueError, match=f"documents: {message}"):
         split_corpus([str(tmp_path / "*.txt")], settings)

@@ -49,6 +49,8 @@ from tfeff.utils.checks import (
 _SUFFIXES = (".txt", ".tsv", ".conll", ".iob2")
 _METRICS = ("f1", "precision", "recall", "accuracy")
 _DOCUMENT = "-DOCSTART-"
+# How B- and I- say what prefixes of BIOES and BILOU do.
+_OTHER_SCHEMES = {"S": "B", "U": "B", "E": "I", "L": "I"}
 _DEV_NAMES = ("dev", "valid", "validation", "val", "devel")
 _DEV_EVERY = 10
 _BLANKS = " \t"  # Other white space, such as no-break spaces, is of words.
@@ -433,7 +435,14 @@ def _cell(cells, what, column, path, number):
 def _index(name, label_names, path, number):
     if name not in label_names:
         expected = f"the label must be one of {list(label_names)}"
+        prefix, _, kind = name.partition("-")
+        written = f"{_OTHER_SCHEMES.get(prefix)}-{kind}"
         near = near_miss(name, label_names)
+        if written in label_names:
+            near = (
+                f" In place of {prefix}-, of another scheme, write {written[:2]} in "
+                "all lines."
+            )
         raise malformed(path, number, expected, f"{name!r}.{near}")
     return label_names.index(name)
 

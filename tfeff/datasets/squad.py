@@ -218,6 +218,13 @@ def _question(labelled, record, passage, where):
     impossible = record.get("is_impossible")
     # A file of questions alone has no answers to any.
     has_answers = "answers" in record or (labelled and not impossible)
+    given = record.get("answers")
+    if isinstance(given, dict) and "answer_start" in given:
+        raise ValueError(
+            f"{where}, 'answers': must be a list of objects with 'text' and "
+            "'answer_start', as in SQuAD's own files, not lists by name, as in Hugging "
+            f"Face's `datasets`. Received: {given!r:.80}"
+        )
     answers = field(record, "answers", list, where) if has_answers else []
     if impossible not in (None, not answers):
         raise ValueError(

@@ -173,6 +173,8 @@ def read_tsv(
         if names.count(column) != 1:
             expected = f"must name the column {column!r}{' once' * (column in names)}"
             near = "" if column in names else near_miss(column, names)
+            if f'"{column}"' in names:
+                near = f" Write it without quotes, {AS_BY_PANDAS}."
             if len(names) == 1 and "," in names[0]:
                 near = " Columns must be separated by tabs."
             raise malformed(path, first_line, expected, f"{names}.{near}")

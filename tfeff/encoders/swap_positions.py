@@ -18,7 +18,8 @@ def swap_positions(
     """Replaces absolute by relative positions and keeps all other weights.
 
     The new weights are initialised to have no effect, as zeros or as factors of one: at
-    first, the result equals the given encoder without its absolute positions exactly.
+    first, the result equals the given encoder without its absolute positions, up to
+    rounding.
     Fine-tuning learns the relative positions. Sequences may have any length; tables
     reuse their end rows beyond their distance.
 

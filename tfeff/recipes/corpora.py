@@ -190,8 +190,10 @@ def split_corpus(names: Sequence[str], settings):
     """
     validation_fraction = settings.validation_fraction
     parts = tfeff.data.split(corpus(names, settings), validation_fraction)
-    if any(next(iter(part), None) is None for part in parts):
-        sizes = [sum(1 for _ in part) for part in parts]
+    with named_as(**OF_TEXT):
+        is_empty = any(next(iter(part), None) is None for part in parts)
+        sizes = [sum(1 for _ in part) for part in parts] if is_empty else []
+    if is_empty:
         hint = ""
         if sum(sizes) <= len(parts[0].parts):  # No more than one a file.
             hint += (

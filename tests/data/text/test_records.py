@@ -56,7 +56,7 @@ def test_json_lines_give_back_what_was_written(texts, tmp_path_factory):
         (b"plain text", r"a JSON object in UTF-8\. Received: b'plain text'"),
         (b'{"text": "cut', r"a JSON object in UTF-8"),
         (b'{"text": "\xff"}', r"a JSON object in UTF-8.*0xff"),
-        (b'["text"]', r"""a JSON object\. Received: '\["text"\]'"""),
+        (b'["text"]', r"""as in JSON Lines each line is\. Received: '\["text"\]'"""),
         (b'{"Texts": "a"}', r"It has \['Texts'\]\. Received: field='text'\. Did you"),
         (b'{"text": 3}', r"field 'text' in line 2 of .*must be a string.*3"),
         (b'{"text": null}', r"must be a string\. Received: None"),

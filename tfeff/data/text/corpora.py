@@ -60,9 +60,10 @@ def text_files(patterns: str | os.PathLike | Sequence[str | os.PathLike]) -> Cor
             raise ValueError(
                 "`patterns` must match text files. JSON Lines (.jsonl) and Parquet "
                 "files (.parquet) are read by `tfeff.data.json_lines` and `parquet`, "
-                "and by the commands where names and globs end so, with the text in "
-                "`text_field`; labelled texts by `tfeff.datasets.tsv_dataset`. Give a "
-                "file whose lines are text the ending .txt. "
+                "and by the commands where names and globs end so, such as "
+                "'corpus/*.txt,corpus/*.jsonl', with the text in `text_field`; "
+                "labelled texts by `tfeff.datasets.tsv_dataset`. Give a file whose "
+                "lines are text the ending .txt. "
                 f"Received: {path}, whose lines are no text"
             )
     return Corpus(

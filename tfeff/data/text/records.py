@@ -207,7 +207,8 @@ def _json_object(line: bytes, place: str) -> dict:
         ) from error
     if not isinstance(record, dict):
         raise ValueError(
-            f"{place} must be a JSON object. Received: {line[:60].decode()!r}"
+            f"{place} must be a JSON object, as in JSON Lines each line is. Received: "
+            f"{line[:60].decode()!r}"
         )
     return record
 

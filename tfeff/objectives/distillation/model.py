@@ -69,8 +69,8 @@ class Distillation(DistributedModel):
     False. The teacher is saved with the model, so that training resumes from a
     checkpoint alone.
 
-    Train on any batches of `tfeff.data` for encoders (labels and weights are not
-    read; `MaskedTokens(mask_share=0.0, random_share=0.0)` leaves the text as
+    Train on any batches of `tfeff.data` for encoders (labels and weights of tokens are
+    not read; `MaskedTokens(mask_share=0.0, random_share=0.0)` leaves the text as
     it is), on those of `MaskedTokens()` for masked language models, and on a task's
     for its models. Labels are not read without the term `label`; weights are those of
     the predictions, and weights of examples, `[B]` or `[B, 1]`, those of all terms.
@@ -371,8 +371,6 @@ class Distillation(DistributedModel):
             return sample_weight
         mask = x["padding_mask"]
         counts = position_counts(mask, terms, self.settings["reduction"])
-        if isinstance(self.student, Encoder):
-            return counts
         examples = example_weights(sample_weight, x)
         if len(mask.shape) > 2:
             examples = examples[:, None]
