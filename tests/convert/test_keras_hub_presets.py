@@ -17,9 +17,11 @@ import numpy as np
 import pytest
 import sentencepiece
 import tensorflow as tf
+from packaging.version import Version
 
 import tfeff
 from tests.convert.conversions import GOLDENS, TOKENIZER_GOLDENS, hub
+from tests.subjects.versions import needs_xlm_roberta
 from tfeff.command.main import main
 from tfeff.convert import convert, load, load_task
 from tfeff.convert.conversion import load_with_heads
@@ -85,6 +87,8 @@ def saved(tmp_path_factory):
     @functools.cache
     def make(kind, task="", **settings):
         model = backbone(kind)
+        if task and Version(keras_hub.__version__) < Version("0.30"):
+            pytest.skip("KerasHub has presets of tasks without texts from 0.30 on")
         if task:
             make = getattr(keras_hub.models, f"{kind.split()[0]}{task}")
             model = random_weights(make(model, preprocessor=None, **settings), 1)
@@ -565,6 +569,7 @@ def spm():
     return model.getvalue()
 
 
+@needs_xlm_roberta
 def test_ids_of_xlm_roberta(tmp_path):
     theirs = keras_hub.tokenizers.XLMRobertaTokenizer(spm())
     theirs.save_to_preset(str(tmp_path))
@@ -692,7 +697,8 @@ def test_texts_in_probabilities_out(tmp_path):
     theirs = random_weights(make(encoder, 3, preprocessor), 1)
     theirs.save_to_preset(str(tmp_path / "hub"))
     converted, messages = told(convert, tmp_path / "hub", tmp_path / "preset")
-    assert not messages and converted.tokenizer is not None
+    again = converted.ignored.pop("encoder, again", 0)  # By KerasHub 0.25.
+    assert bool(messages) == bool(again) and converted.tokenizer is not None
     task, ours = tfeff.tasks.load_task(tmp_path / "preset")
     texts = ["the quick fox", "a dog"], ["it was lazy and slow", "jumps"]
     features = tfeff.data.text_features(tfeff.data.TextExamples(*texts), ours, 12)

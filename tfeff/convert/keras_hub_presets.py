@@ -77,6 +77,8 @@ class KerasHub(Format):
         self.left_out = {
             rf"({_TASK_WEIGHTS}/)?optimizer/": "training state",
             r".*/seed_generator/vars/": "training state",
+            # KerasHub 0.25 writes the encoder into both files.
+            rf"{_TASK_WEIGHTS}/layers/\w+_backbone/": "encoder, again",
             **({f"{pooler}/vars/": "pooler"} if self.pooled else {}),
         }
         kind = self.kind_of(task_name)
