@@ -219,6 +219,17 @@ def test_names_of_earlier_versions(bert, saved):
         np.testing.assert_array_equal(ours, other)
 
 
+def test_a_task_that_has_its_encoder_twice(saved, tmp_path):
+    """As KerasHub 0.25 writes it."""
+    _, folder = saved("Bert", "TextClassifier", num_classes=3)
+    shutil.copytree(folder, tmp_path / "hub")
+    with h5py.File(tmp_path / "hub" / "task.weights.h5", "a") as file:
+        file["layers/bert_backbone/layers/dense/vars/0"] = np.zeros((2, 2))
+    converted, _ = told(convert, tmp_path / "hub", tmp_path / "preset")
+    assert converted.ignored == {"training state": 2, "encoder, again": 1}
+    assert converted.heads == ("pooler", "logits")
+
+
 def test_one_number_is_a_regression(saved):
     model, folder = saved("Roberta", "TextClassifier", num_classes=1, dropout=0.3)
     task, _ = load_task(folder)
