@@ -53,7 +53,8 @@ class ChecksCalls(keras.Model):
         """
         given = call_arguments("fit", x, y, *args, **kwargs)
         check_batches(self, x, y)
-        if self.train_function is not None and self._trains != self._trained_weights():
+        traced = self._trains if self.train_function is not None else None
+        if traced not in (None, self._trained_weights()):
             raise ValueError(
                 "The model must be compiled again before it is trained on: since it "
                 "was trained, other weights train, as after `trainable` was set. It "
