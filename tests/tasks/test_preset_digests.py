@@ -19,6 +19,8 @@ import tfeff
 from tests.subjects.encoders import TINY
 from tests.subjects.sentences import tokenizer
 from tfeff.convert import BertTokenizer
+from tfeff.data import RobertaTokenizer
+from tfeff.data.text.byte_pairs import byte_symbols
 from tfeff.encoders import Encoder, EncoderMaskedLM, EncoderMaskedLMPreprocessor
 from tfeff.encoders.preset_files import check_preset, is_weights_file
 from tfeff.encoders.preset_heads import read_head
@@ -89,6 +91,17 @@ def test_files_that_are_no_preset_stay(tmp_path):
             with pytest.raises(ValueError, match="`preset_dir` must.*json"):
                 one.save_to_preset(str(tmp_path / folder))
     assert {path: path.read_bytes() for path in files(tmp_path)} == before
+
+
+def test_tokenizers_with_several_files_are_saved_again(tmp_path):
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    pieces = [*special, *byte_symbols()]
+    folder = str(tmp_path / "preset")
+    for _ in range(2):
+        vocabulary = {piece: id for id, piece in enumerate(pieces)}
+        RobertaTokenizer(vocabulary, []).save_to_preset(folder)
+    check_digests(folder)
+    assert RobertaTokenizer.from_preset(folder).vocabulary_size() == len(pieces)
 
 
 def test_an_encoder_does_not_get_the_head_of_another(tmp_path):

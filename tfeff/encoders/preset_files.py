@@ -130,7 +130,9 @@ def replaced_when_whole(preset_dir: str) -> Iterator[str]:
 
 
 def _is_config(name):
-    return name.endswith(".json") and not is_weights_file(name)
+    """Whether a preset's file describes an object; of tokenizers, assets do not."""
+    is_json = name == os.path.basename(name) and name.endswith(".json")
+    return is_json and not is_weights_file(name)
 
 
 def _check_replaces(folder, names):
