@@ -109,7 +109,7 @@ def test_the_encoder_stays_the_same(tmp_path, is_run):
         write_preset(preset, 1)
         keep_data(run, weather(), parts)
         write_preset(preset, 2)
-        message = "trained with another pretrained='.*pretrained' than there is now"
+        message = "begun with another pretrained='.*pretrained' than there is now"
         with pytest.raises(ValueError, match=message):
             keep_data(run, weather(), parts)
         # Runs of earlier versions have not noted it.

@@ -1,5 +1,6 @@
 """Tokens and the characters that they stand for, one text and one word at a time."""
 
+import functools
 import re
 import string
 import unicodedata
@@ -105,7 +106,7 @@ def _parts(word, pieces, tokenizer):
     # where accents were composed with it, one.
     for origin in (
         [i for i, c in enumerate(word) for _ in cleaned(c, tokenizer)],
-        [i for i, c in enumerate(word) if not is_joined(c)],
+        [i for i, c in enumerate(word) if cleaned(c, tokenizer) and not is_joined(c)],
     ):
         if len(origin) == ends[-1]:
             origin.append(len(word))
@@ -147,8 +148,23 @@ def is_ignorable(character: str) -> bool:
 
 
 def is_joined(character: str) -> bool:
-    """Whether it may be gone from the pieces: an accent, or not visible at all."""
-    return unicodedata.category(character) in ("Mn", "Cf", "Cc")
+    """Whether it may be gone: accents, parts of letters (NFC), what is invisible."""
+    if unicodedata.category(character) in ("Mn", "Cf", "Cc"):
+        return True
+    # Of today's Hangul, vowels and the last letters of syllables.
+    is_hangul = "\u1161" <= character <= "\u1175" or "\u11a8" <= character <= "\u11c2"
+    return is_hangul or character in parts_of_letters()
+
+
+@functools.cache
+def parts_of_letters() -> set[str]:
+    """The last of the characters that a letter is decomposed into (NFD)."""
+    found = set()
+    for point in (*range(0xD800), *range(0xE000, 0x20000)):
+        parts = unicodedata.normalize("NFD", chr(point))
+        if len(parts) == 2 and unicodedata.normalize("NFC", parts) == chr(point):
+            found.add(parts[1])
+    return found
 
 
 def _visible(text, pieces, places):

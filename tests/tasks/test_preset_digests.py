@@ -63,6 +63,7 @@ def test_on_a_full_disk_an_earlier_preset_stays(tmp_path, monkeypatch):
     for saved, name in (
         (tiny(), "encoders.Encoder.save_weights"),
         (tiny(), "encoders.preset_files.add_version"),
+        (tiny(), "encoders.preset_files.write_list"),
         (EncoderMaskedLM(tiny(), rows), "encoders.Encoder.save_weights"),
         (EncoderMaskedLM(tiny(), rows), "data.BertTokenizer.save_assets"),
         (rows, "data.BertTokenizer.save_assets"),
@@ -129,6 +130,24 @@ def test_a_vocabulary_that_kerashub_reads_is_compared(tmp_path):
                     make.from_preset(str(folder))
             (folder / name).write_bytes(content)
         keras_hub.models.MaskedLM.from_preset(str(folder))
+
+
+def test_a_damaged_list_of_digests_is_named_before_a_file_is_replaced(copy):
+    (copy / FILE_NAME).write_text("x")
+    before = {path: path.read_bytes() for path in files(copy)}
+    with pytest.raises(ValueError, match="SHA256SUMS is damaged: its lines"):
+        tiny().save_to_preset(str(copy))
+    assert {path: path.read_bytes() for path in files(copy)} == before
+
+
+def test_other_files_of_a_preset_cause_no_warning(tmp_path):
+    folder = str(tmp_path)
+    rows = EncoderMaskedLMPreprocessor(tokenizer(), sequence_length=8)
+    EncoderMaskedLM(tiny(), rows).save_to_preset(folder)
+    (tmp_path / "README.md").write_text("A card.")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        EncoderMaskedLM.from_preset(folder)
 
 
 def test_an_empty_list_of_digests_is_damage(copy):

@@ -1,5 +1,6 @@
 """`fit` of tfeff's models says nothing of data sets, and shuffles arrays."""
 
+import functools
 import warnings
 
 import keras
@@ -101,6 +102,26 @@ def test_epochs_behind_the_schedule_are_told(kind):
         schedule_model().fit(batches, epochs=2, verbose=0, **options)
     with pytest.warns(UserWarning, match="takes 15 steps, .* ends after 10"):
         schedule_model().fit(batches, epochs=3, verbose=0, **options)
+
+
+@pytest.mark.parametrize("first", ["fit", "train_on_batch"])
+def test_layers_that_the_first_step_builds_train_on(first):
+    class Lazy(DistributedModel):
+        def __init__(self):
+            super().__init__()
+            self.dense = keras.layers.Dense(1)
+
+        def call(self, inputs):
+            return self.dense(inputs)
+
+    model, x, y = Lazy(), np.ones((8, 4), "float32"), np.ones((8, 1), "float32")
+    model.compile("sgd", "mse")
+    fit = functools.partial(model.fit, x, y, verbose=0)
+    model.train_on_batch(x, y) if first == "train_on_batch" else fit()
+    fit()
+    model.dense.trainable = False
+    with pytest.raises(ValueError, match="must be compiled again"):
+        fit()
 
 
 def test_what_trains_is_decided_by_compile():

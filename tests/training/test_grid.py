@@ -47,9 +47,12 @@ def test_what_a_finished_cell_was_resumed_from_is_removed(tmp_path):
     folder = grid.folder({"rate": 1}, 0)
     for name in ("interrupted", "interrupted.replaced-1"):
         os.makedirs(os.path.join(folder, name))
+    for name in ("interrupted_talks", "interrupted_at.txt"):
+        write_metrics({}, os.path.join(folder, name))
     write_metrics({"score": 0.5}, os.path.join(folder, "metrics.json"))
     assert grid.run(lambda *_: {})["best"]["mean"] == {"score": 0.5}
-    assert sorted(os.listdir(folder)) == ["SHA256SUMS", "metrics.json"]
+    own = ["interrupted_at.txt", "interrupted_talks"]
+    assert sorted(os.listdir(folder)) == ["SHA256SUMS", *own, "metrics.json"]
 
 
 def test_a_grid_that_was_killed_runs_only_what_is_missing(tmp_path):

@@ -1,7 +1,7 @@
 """Files of presets, and their digests, written on saving and compared on loading.
 
-An encoder and a tokenizer each handle the digests of their own files, so that either
-can be saved first.
+An encoder and a tokenizer each note the digests of their own files, so that either can
+be saved first.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from tfeff.utils.digests import (
     check_digests,
     files_below,
     read_digests,
-    read_list,
+    sha256,
     write_digests,
     write_list,
 )
@@ -120,13 +120,18 @@ def replaced_when_whole(preset_dir: str) -> Iterator[str]:
         yield whole
         names = files_below(whole)
         _check_replaces(preset_dir, filter(_is_config, names))
+        others = _other_weights(preset_dir, set(filter(is_weights_file, names)))
+        digests = _digests(preset_dir)
+        digests |= {name: sha256(os.path.join(whole, name)) for name in names}
+        listed = {name: digests[name] for name in digests.keys() - others}
+        write_list(os.path.join(whole, FILE_NAME), listed)
         # Configurations last: without them the weights are no preset.
-        for name in sorted(names, key=_is_config):
+        for name in [*sorted(names, key=_is_config), FILE_NAME]:
             path = os.path.join(preset_dir, name)
             os.makedirs(os.path.dirname(path), exist_ok=True)
             os.replace(os.path.join(whole, name), path)
-    add_digests(preset_dir, names.__contains__)
-    _remove_other_weights(preset_dir, set(filter(is_weights_file, names)))
+    for name in others:
+        os.remove(os.path.join(preset_dir, name))
 
 
 def _is_config(name):
@@ -157,20 +162,18 @@ def _check_replaces(folder, names):
         )
 
 
-def _remove_other_weights(folder, kept):
-    """Removes the weights that an earlier preset left in the folder, and their digests.
+def _other_weights(folder, new):
+    """The weights of an earlier preset: KerasHub would prefer a single file to several.
 
-    KerasHub would prefer a single file to several.
+    `new` are the files of weights that are written; where there are none, others stay.
     """
-    others = {n for n in os.listdir(folder) if is_weights_file(n)} - kept
-    if not kept or not others:
-        return
-    for name in others:
-        os.remove(os.path.join(folder, name))
-    digests = os.path.join(folder, FILE_NAME)
-    if os.path.exists(digests):
-        listed = {name: digest for digest, name in read_list(digests)}
-        write_list(digests, {n: listed[n] for n in listed.keys() - others})
+    return {n for n in os.listdir(folder) if is_weights_file(n)} - new if new else set()
+
+
+def _digests(folder):
+    """The digests that a preset has of its files, if it has any."""
+    is_there = os.path.exists(os.path.join(folder, FILE_NAME))
+    return read_digests(folder) if is_there else {}
 
 
 def check_no_heads(preset_dir: str | os.PathLike, replaced: str = "") -> None:
@@ -238,14 +241,16 @@ def saved_dtype(folder: str) -> keras.DTypePolicy:
 
 
 def check_settings_and_assets(preset: object) -> None:
-    """Compares the files of a preset in a folder but those of weights.
+    """Compares what a preset in a folder has beside weights, which are compared later.
 
-    Those are compared when they are read.
+    Only where it has digests: it may be KerasHub's.
     """
     if isinstance(preset, (str, os.PathLike)) and os.path.isdir(preset):
+        is_of_tokenizer = belongs_to_tokenizer()
+        files = {*CONFIGS, *TASK_FILES} - {TASK_WEIGHTS}
         check_beside(
             os.path.join(preset, FILE_NAME),
-            lambda name: not is_weights_file(name) and not name.endswith((HEAD, ".h5")),
+            lambda name: name in files or is_of_tokenizer(name),
         )
 
 

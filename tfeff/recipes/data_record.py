@@ -86,7 +86,7 @@ def keep_data(
         raise ValueError(
             f"`run_dir` must be a new folder where the encoder of `{model}` has "
             f"changed. Received: run_dir={run.shown(run.directory)!r}, which has "
-            f"trained with another {model}={run.config[model]!r} than there is now"
+            f"begun with another {model}={run.config[model]!r} than there is now"
         )
     if changes:
         raise ValueError(

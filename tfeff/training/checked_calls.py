@@ -8,6 +8,7 @@ from typing import Any
 
 import keras
 
+from tfeff.compat.layers import sublayers
 from tfeff.training.fit_data import (
     check_batches,
     check_class_weight,
@@ -154,6 +155,8 @@ class ChecksCalls(keras.Model):
                     setattr(self, function, None)
             raise
         self.forget_values()
+        if self._trains is None and self.train_function is not None:
+            self._trains = self._trained_weights()
 
     def _fit_warnings(self, steps: int | None) -> Iterator[str]:
         """The texts that `fit` warns of: here, of a schedule that is over, or too soon.
@@ -165,8 +168,12 @@ class ChecksCalls(keras.Model):
             yield from schedule_warnings(unscaled(self.optimizer), steps)
 
     def note_trained_weights(self) -> None:
-        """Notes which weights the function of training is made for."""
-        self._trains = self._trained_weights()
+        """Notes which weights the function of training is made for.
+
+        Layers that the first step builds have theirs only then.
+        """
+        is_built = all(layer.built for layer in sublayers(self))
+        self._trains = self._trained_weights() if is_built else None
 
     def _trained_weights(self):
         """The identities of the weights that train."""

@@ -227,8 +227,10 @@ class Grid:
             )
         if not is_there(os.path.join(folder, FILE_NAME)):
             # What the cell was resumed from.
-            for name in glob.glob(f"{glob.escape(folder)}/{INTERRUPTED}*"):
-                remove_folder(name)
+            left = glob.glob(f"{glob.escape(folder)}/{INTERRUPTED}.replaced-*")
+            for name in (os.path.join(folder, INTERRUPTED), *left):
+                if os.path.isdir(name) and not os.path.islink(name):
+                    remove_folder(name)
         run_seal.seal_folder_once(folder)
         return metrics
 

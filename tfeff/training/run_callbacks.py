@@ -44,6 +44,14 @@ class WriteBoard(keras.callbacks.TensorBoard):
         with self._writing():
             super().on_epoch_end(epoch, logs)
 
+    def on_test_begin(self, logs=None):
+        with self._writing():
+            super().on_test_begin(logs)
+
+    def on_test_end(self, logs=None):
+        with self._writing():
+            super().on_test_end(logs)
+
     def on_train_end(self, logs=None):
         with self._writing():
             super().on_train_end(logs)

@@ -139,7 +139,7 @@ def read_digests(folder: str) -> dict[str, str]:
         digests = {name: digest for digest, name in pairs}
     except ValueError as error:
         raise ValueError(f"{path} is damaged: {error}") from error
-    if not digests:
+    if not content:
         raise ValueError(f"{path} is damaged: it is empty")
     if _text(digests).encode("utf-8", "surrogateescape") != content:
         raise ValueError(f"{path} is damaged: its lines are unsorted or incomplete")

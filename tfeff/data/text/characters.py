@@ -55,8 +55,23 @@ def is_combining(character: str) -> bool:
 
 
 def is_joined(character: str) -> bool:
-    """Whether it may be gone from the pieces: an accent, or not visible at all."""
-    return unicodedata.category(character) in ("Mn", "Cf", "Cc")
+    """Whether it may be gone from the pieces.
+
+    It is an accent, or not visible at all, or Unicode's NFC composes it with the
+    character before it, as vowel signs and the letters of Hangul's syllables.
+    """
+    is_gone = unicodedata.category(character) in ("Mn", "Cf", "Cc")
+    return is_gone or character in _composed()
+
+
+@functools.cache
+def _composed():
+    """The characters that NFC composes with one before them."""
+    whole = (chr(p) for p in PLANES if unicodedata.is_normalized("NFC", chr(p)))
+    decomposed = (unicodedata.decomposition(letter).split() for letter in whole)
+    pairs = [parts for parts in decomposed if len(parts) == 2 and parts[0][0] != "<"]
+    hangul = [*range(0x1161, 0x1176), *range(0x11A8, 0x11C3)]
+    return {*map(chr, hangul), *(chr(int(second, 16)) for _, second in pairs)}
 
 
 def is_invisible(character: str) -> bool:

@@ -243,13 +243,14 @@ class OffsetTokenizer(tf.Module):
         total = sums(size, word, num_words)
         done = tf.cumsum(size) - tf.gather(tf.cumsum(total, exclusive=True), word)
         unknown = any_of(ids.flat_values == self._unknown, word, num_words)
-        plain = inside & ~among(points, boundaries(is_joined))
-        length, num_plain = (sums(flags, words, num_words) for flags in (inside, plain))
-        last = first + length
         # How many characters of the pieces each character of the text becomes.
         step = tf.searchsorted(self._cleaned[0], points, side="right") - 1
         becomes = tf.where(inside, tf.gather(self._cleaned[1], step), 0)
-        expected = sums(becomes, words, num_words)
+        plain = (becomes > 0) & ~among(points, boundaries(is_joined))
+        length, num_plain, expected = (
+            sums(counts, words, num_words) for counts in (inside, plain, becomes)
+        )
+        last = first + length
         every = total == expected
         # If not each on its own, it is a letter that is composed with its accents.
         known = (ids.row_lengths() > 1) & ~unknown & (every | (total == num_plain))

@@ -203,12 +203,13 @@ def _json_object(line: bytes, place: str) -> dict:
         record = json.loads(line.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise ValueError(
-            f"{place} must be a JSON object in UTF-8. Received: {line[:60]!r}: {error}"
+            f"{place} must be a JSON object in UTF-8, as in JSON Lines each line is. "
+            f"Received: {line[:60]!r}: {error}"
         ) from error
     if not isinstance(record, dict):
         raise ValueError(
             f"{place} must be a JSON object, as in JSON Lines each line is. Received: "
-            f"{line[:60].decode()!r}"
+            f"{line.decode()[:60]!r}"
         )
     return record
 
