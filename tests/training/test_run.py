@@ -324,13 +324,27 @@ def test_checkpoints_that_cannot_be_read_begin_no_new_training(there, tmp_path):
             )
 
 
-def test_errors_of_tensorboard_name_its_folder(tmp_path):
-    board = tmp_path / "tensorboard"
-    board.write_text("")
-    callback = WriteBoard(str(board))
-    callback.set_model(keras.Sequential([keras.Input([1]), keras.layers.Dense(1)]))
-    with pytest.raises(OSError, match=f"Not a directory, while writing {board}$"):
-        callback.on_train_begin()
+@pytest.mark.parametrize(
+    ("hook", "arguments"),
+    [
+        ("on_train_begin", ()),
+        ("on_epoch_end", (0,)),
+        ("on_test_begin", ()),
+        ("on_test_end", ()),
+        ("on_train_end", ()),
+    ],
+)
+def test_errors_of_tensorboard_name_its_folder(hook, arguments, tmp_path, monkeypatch):
+    board = str(tmp_path / "tensorboard")
+
+    def full(*_):
+        message = f"{board}/train/events.v2; No space left on device\n\tFailed to flush"
+        raise tf.errors.ResourceExhaustedError(None, None, message)
+
+    monkeypatch.setattr(keras.callbacks.TensorBoard, hook, full)
+    message = f"No space left on device, while writing {board}$"
+    with pytest.raises(OSError, match=message):
+        getattr(WriteBoard(board), hook)(*arguments)
 
 
 def test_a_folder_that_vanishes_keeps_no_lock(tmp_path):
