@@ -223,8 +223,7 @@ def test_a_run_that_was_taken_over_ends_all(cluster):
                 holder = {"id": "other", "pid": 7, "host": "far", "since": "now"}
                 place = Place("directory", URL)
                 place.write("tfeff-lease/00000009.json", json.dumps(holder).encode())
-            (check,) = run._holder_checks()
-            check.on_epoch_end(0, {})
+            run.check_held()
 
     for text in errors(cluster, work, work):
         assert "has been taken over by process 7 on far" in text
