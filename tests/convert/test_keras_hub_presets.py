@@ -17,11 +17,10 @@ import numpy as np
 import pytest
 import sentencepiece
 import tensorflow as tf
-from packaging.version import Version
 
 import tfeff
 from tests.convert.conversions import GOLDENS, TOKENIZER_GOLDENS, hub
-from tests.subjects.versions import needs_xlm_roberta
+from tests.subjects.versions import needs_no_preprocessor, needs_xlm_roberta
 from tfeff.command.main import main
 from tfeff.convert import convert, load, load_task
 from tfeff.convert.conversion import load_with_heads
@@ -87,8 +86,8 @@ def saved(tmp_path_factory):
     @functools.cache
     def make(kind, task="", **settings):
         model = backbone(kind)
-        if task and Version(keras_hub.__version__) < Version("0.30"):
-            pytest.skip("KerasHub has presets of tasks without texts from 0.30 on")
+        if task and needs_no_preprocessor.args[0]:
+            pytest.skip(needs_no_preprocessor.kwargs["reason"])
         if task:
             make = getattr(keras_hub.models, f"{kind.split()[0]}{task}")
             model = random_weights(make(model, preprocessor=None, **settings), 1)

@@ -67,7 +67,7 @@ class _EncoderTask(StaysFrozen, ChecksBeforeSaving, ReadsURL):
     def save_to_preset(self, preset_dir, *args, **kwargs):
         """As `keras_hub.models.Task.save_to_preset`, with digests, also to a URL."""
         check_keeps_quantization(self)
-        check_no_heads(preset_dir, replaced=TASK_WEIGHTS)
+        check_no_heads(preset_dir, replaced=[TASK_WEIGHTS])
         with replaced_when_whole(preset_dir) as whole:
             super().save_to_preset(whole, *args, **kwargs)
 

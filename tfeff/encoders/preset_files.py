@@ -22,6 +22,7 @@ from tfeff.utils.digests import (
     FILE_NAME,
     check_digests,
     files_below,
+    known_digests,
     read_digests,
     sha256,
     write_digests,
@@ -121,8 +122,11 @@ def replaced_when_whole(preset_dir: str) -> Iterator[str]:
         names = files_below(whole)
         _check_replaces(preset_dir, filter(_is_config, names))
         others = _other_weights(preset_dir, set(filter(is_weights_file, names)))
-        digests = _digests(preset_dir)
-        digests |= {name: sha256(os.path.join(whole, name)) for name in names}
+        # The encoder and the tokenizer of a task have noted theirs.
+        noted = known_digests(whole)
+        own = [name for name in names if name not in noted]
+        noted |= {name: sha256(os.path.join(whole, name)) for name in own}
+        digests = known_digests(preset_dir) | noted
         listed = {name: digests[name] for name in digests.keys() - others}
         write_list(os.path.join(whole, FILE_NAME), listed)
         # Configurations last: without them the weights are no preset.
@@ -170,26 +174,21 @@ def _other_weights(folder, new):
     return {n for n in os.listdir(folder) if is_weights_file(n)} - new if new else set()
 
 
-def _digests(folder):
-    """The digests that a preset has of its files, if it has any."""
-    is_there = os.path.exists(os.path.join(folder, FILE_NAME))
-    return read_digests(folder) if is_there else {}
-
-
-def check_no_heads(preset_dir: str | os.PathLike, replaced: str = "") -> None:
+def check_no_heads(preset_dir: str | os.PathLike, replaced: Iterable = ()) -> None:
     """Raises where a folder has heads, which belong to the encoder that is there.
 
     Args:
         preset_dir: the folder.
-        replaced: a file of heads that is replaced with the encoder.
+        replaced: the names of files that are replaced with the encoder.
 
     Raises:
         ValueError: naming them.
     """
-    names = os.listdir(preset_dir) if os.path.isdir(preset_dir) else []
+    names = set(os.listdir(preset_dir) if os.path.isdir(preset_dir) else ())
+    names -= {*replaced}
     heads = sorted(name for name in names if name.endswith(HEAD))
     # KerasHub writes the heads of a task that is being saved before its encoder.
-    if CONFIGS[0] in names and TASK_WEIGHTS in {*names} - {replaced}:
+    if {CONFIGS[0], TASK_WEIGHTS} <= names:
         heads.append(TASK_WEIGHTS)
     if heads:
         raise ValueError(
@@ -248,15 +247,15 @@ def check_settings_and_assets(preset: object) -> None:
     if isinstance(preset, (str, os.PathLike)) and os.path.isdir(preset):
         is_of_tokenizer = belongs_to_tokenizer()
         files = {*CONFIGS, *TASK_FILES} - {TASK_WEIGHTS}
-        check_beside(
-            os.path.join(preset, FILE_NAME),
-            lambda name: name in files or is_of_tokenizer(name),
-        )
+        _check_listed(preset, lambda name: name in files or is_of_tokenizer(name))
 
 
 def check_beside(filepath: str, belongs: Callable[[str], bool]) -> None:
     """`check_preset` of a file's folder, if that has digests: it may be no preset."""
-    folder = os.path.dirname(os.path.abspath(filepath))
+    _check_listed(os.path.dirname(os.path.abspath(filepath)), belongs)
+
+
+def _check_listed(folder, belongs):
     if os.path.exists(os.path.join(folder, FILE_NAME)):
         check_preset(folder, belongs)
 

@@ -27,13 +27,12 @@ def write_digests(folder: str, names: Iterable[str] | None = None) -> None:
     Raises:
         ValueError: if `names` is given and an existing `SHA256SUMS` is damaged.
     """
-    path = os.path.join(folder, FILE_NAME)
     if names is None:
         digests, names = {}, files_below(folder)
     else:
-        digests = read_digests(folder) if os.path.exists(path) else {}
+        digests = known_digests(folder)
     digests |= {name: sha256(os.path.join(folder, name)) for name in names}
-    write_list(path, digests)
+    write_list(os.path.join(folder, FILE_NAME), digests)
 
 
 def check_digests(folder: str, names: Container[str] | None = None) -> None:
@@ -144,6 +143,12 @@ def read_digests(folder: str) -> dict[str, str]:
     if _text(digests).encode("utf-8", "surrogateescape") != content:
         raise ValueError(f"{path} is damaged: its lines are unsorted or incomplete")
     return digests
+
+
+def known_digests(folder: str) -> dict[str, str]:
+    """`read_digests`; none where the folder has no `SHA256SUMS`."""
+    is_there = os.path.exists(os.path.join(folder, FILE_NAME))
+    return read_digests(folder) if is_there else {}
 
 
 def files_below(folder: str) -> list[str]:
