@@ -174,7 +174,7 @@ def _other_weights(folder, new):
     return {n for n in os.listdir(folder) if is_weights_file(n)} - new if new else set()
 
 
-def check_no_heads(preset_dir: str | os.PathLike, replaced: Iterable = ()) -> None:
+def check_no_heads(preset_dir: str | os.PathLike, replaced: Iterable[str] = ()) -> None:
     """Raises where a folder has heads, which belong to the encoder that is there.
 
     Args:

@@ -55,7 +55,8 @@ def test_json_lines_give_back_what_was_written(texts, tmp_path_factory):
     [
         (
             b"plain text",
-            r"in UTF-8, as in JSON Lines each line is\. Received: b'plain text'",
+            r"a JSON object in UTF-8, as in JSON Lines each line is\. "
+            r"Received: b'plain text'",
         ),
         (b'{"text": "cut', r"a JSON object in UTF-8"),
         (b'{"text": "\xff"}', r"a JSON object in UTF-8.*0xff"),
