@@ -240,7 +240,7 @@ def test_a_lock_that_a_killed_process_left_is_removed(tmp_path):
     """It was killed after the last cell; the grid of another process keeps its own."""
     grid = Grid(tmp_path, AXES, (0, 1), "score")
     best = grid.run(Cells())["best"]
-    lock = tmp_path / run_lock.NAME
+    lock = tmp_path / "run.lock"
     lock.write_text("{}")
     assert grid.run(Cells())["best"] == best
     assert not lock.exists()

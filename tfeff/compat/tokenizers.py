@@ -70,7 +70,12 @@ class LengthOfPreset:
     """
 
     @classmethod
+    def check_preset(cls, preset: str) -> None:
+        """Is called before the tokenizer of such a preset is read."""
+
+    @classmethod
     def _add_missing_kwargs(cls, loader, kwargs):
+        cls.check_preset(loader.preset)
         length = loader.config["config"]["max_sequence_length"]
         kwargs = {"sequence_length": length, **kwargs}
         return super()._add_missing_kwargs(loader, kwargs)

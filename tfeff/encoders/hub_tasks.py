@@ -124,15 +124,14 @@ class _Rows(LengthOfPreset, ReadsURL):
         with replaced_when_whole(preset_dir) as whole:
             super().save_to_preset(whole)
 
-    # KerasHub's own classes come to these two alone.
+    # KerasHub's own classes call these two alone.
     def load_preset_assets(self, preset):
         check_settings_and_assets(preset)
         super().load_preset_assets(preset)
 
     @classmethod
-    def _add_missing_kwargs(cls, loader, kwargs):
-        check_settings_and_assets(loader.preset)
-        return super()._add_missing_kwargs(loader, kwargs)
+    def check_preset(cls, preset):
+        check_settings_and_assets(preset)
 
 
 @keras.saving.register_keras_serializable(package="tfeff")

@@ -28,7 +28,6 @@ from tfeff.recipes.run_exports import (
     write_model,
 )
 from tfeff.recipes.runs import (
-    MODEL,
     check_plots,
     copy,
     draw,
@@ -46,7 +45,7 @@ from tfeff.recipes.unknown_tokens import print_unknown
 from tfeff.utils.json_files import read_object
 from tfeff.utils.naming import named_as
 from tfeff.utils.reading import is_there
-from tfeff.utils.run_files import METRICS_FILE
+from tfeff.utils.run_files import METRICS, MODEL, PREDICTIONS, PRESET
 
 
 @recipe_running()
@@ -121,12 +120,12 @@ def answer(
         summary = grid.run(tuning.train)
         print(grid.table({task.baseline["name"]: task.baseline["metrics"]}))
         best_model = os.path.join(summary["best"]["folder"], MODEL)
-        is_finished = is_there(run.path(METRICS_FILE))
+        is_finished = is_there(run.path(METRICS))
         if not (is_finished and has_model(run, best_model)):
             write_best(settings, run, task, tokenizer, summary)
         # It may have been deleted.
         make_once(
-            run.path("preset"),
+            run.path(PRESET),
             lambda path: tfeff.tasks.save_pretrained(
                 tfeff.training.load_checkpoint(best_model), tokenizer, path
             ),
@@ -135,7 +134,7 @@ def answer(
             model = tfeff.training.load_checkpoint(run.path(MODEL), compile=False)
             batches = task.dev.dataset(8, shuffle=False, repeat=False)
             draw(model.encoder, batches, run, settings.plots)
-        path = run.path(METRICS_FILE)
+        path = run.path(METRICS)
         # The cells may be others than those of an earlier start.
         metrics = {**read_object(path), "grid": summary}
         tfeff.training.write_metrics(metrics, path)
@@ -318,7 +317,7 @@ def deliver(model, dataset, dev, max_answer_tokens):
 def write_best(settings, run, task, tokenizer, summary):
     """Predictions, model and export of the best cell; the metrics last."""
     # They are of a start that was stopped here, or of cells that were deleted since.
-    for name in (METRICS_FILE, "predictions.json", "null_odds.json"):
+    for name in (METRICS, "predictions.json", "null_odds.json"):
         if is_there(run.path(name)):
             os.remove(run.path(name))
     best_model = os.path.join(summary["best"]["folder"], MODEL)
@@ -350,7 +349,7 @@ def write_best(settings, run, task, tokenizer, summary):
             "baseline": task.baseline,
             "grid": summary,
         },
-        run.path(METRICS_FILE),
+        run.path(METRICS),
     )
 
 
@@ -373,7 +372,7 @@ def predict_part(settings, run, task, metrics):
     if task.predicted_baseline:
         scores = task.dataset.metrics(asked, texts(answers))
         write_scores(run, split, asked, scores, task.predicted_baseline)
-    print(f"predictions of {split}: {run.shown(run.path('predictions', split))}")
+    print(f"predictions of {split}: {run.shown(run.path(PREDICTIONS, split))}")
 
 
 def texts(answers):

@@ -17,14 +17,13 @@ import numpy as np
 import tfeff
 from tfeff.objectives.registry import is_of_tfeff
 from tfeff.recipes.corpora import CACHES, cached_manifest
-from tfeff.recipes.moved_data import READ_DATA, has_moved_data
+from tfeff.recipes.moved_data import has_moved_data
 from tfeff.recipes.pretrain_settings import PretrainSettings
 from tfeff.recipes.versions import note_versions
 from tfeff.storage.arguments import READ_MODEL, paths
 from tfeff.tasks.pretrained import find_preset, split_step
 from tfeff.training.checkpoint_file import load_notes
 from tfeff.training.checkpoint_folder import checkpoint_steps, run_checkpoint
-from tfeff.training.grid import INTERRUPTED
 from tfeff.utils.checks import is_url
 from tfeff.utils.digests import FILE_NAME as SHA256SUMS
 from tfeff.utils.digests import read_digests, sha256_of
@@ -33,7 +32,7 @@ from tfeff.utils.job_output import say
 from tfeff.utils.json_files import read_object
 from tfeff.utils.naming import named_as
 from tfeff.utils.reading import is_there
-from tfeff.utils.run_files import CHECKPOINTS, METRICS_FILE
+from tfeff.utils.run_files import CELLS, CHECKPOINTS, INTERRUPTED, METRICS, READ_DATA
 
 CROSS_DOCUMENTS = "cross_documents"
 _EXAMPLES = "examples"
@@ -43,7 +42,7 @@ def keep_data(
     run: tfeff.training.RunDirectory,
     dataset: tfeff.datasets.Dataset,
     parts: Mapping[str, object],
-    trained: str = os.path.join("cells", "*"),
+    trained: str = os.path.join(CELLS, "*"),
     models: Sequence[str] = ("pretrained",),
 ) -> None:
     """Notes what a run reads; raises if it is not what the run has read before.
@@ -76,8 +75,7 @@ def keep_data(
     found |= _digests_of_models(run.config, models)
     folders = os.path.join(glob.escape(run.directory), trained)
     has_trained = any(
-        glob.glob(os.path.join(folders, name))
-        for name in (METRICS_FILE, f"{INTERRUPTED}*")
+        glob.glob(os.path.join(folders, name)) for name in (METRICS, f"{INTERRUPTED}*")
     )
     there, changes = _noted(run, found, has_trained)
     changes = [name for name in changes if name in found or name in models]

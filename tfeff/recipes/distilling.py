@@ -35,6 +35,7 @@ from tfeff.recipes.settings import check_settings
 from tfeff.tasks.encoder_limits import check_length, fitting
 from tfeff.tasks.run_tokenizer import has_run_tokenizer, save_run_tokenizer
 from tfeff.utils.naming import named_as
+from tfeff.utils.run_files import CACHE
 
 
 @recipe_running()
@@ -101,7 +102,7 @@ def _distill_in_general(settings, strategy, callbacks):
         )
     with open_run(settings) as run:
         train, valid = build_caches(
-            run.path("cache"),
+            run.path(CACHE),
             *split_corpus(settings.corpus, settings),
             tokenizer,
             settings,

@@ -6,7 +6,7 @@ from tfeff.recipes.overrides import check_override
 from tfeff.recipes.run_exports import newest_export, write_encoder
 from tfeff.utils.json_files import read_object
 from tfeff.utils.naming import named_as
-from tfeff.utils.run_files import METRICS_FILE
+from tfeff.utils.run_files import METRICS, PRESET
 
 
 def make_student_encoder(settings, teacher):
@@ -102,14 +102,14 @@ def write(run, metrics, model, tokenizer, **options):
         **options: those of `tfeff.export.save_version`.
     """
     write_encoder(run, model, tokenizer, model, **options)
-    tfeff.training.write_metrics(metrics, run.path(METRICS_FILE))
+    tfeff.training.write_metrics(metrics, run.path(METRICS))
 
 
 def finish(run):
     """Notes the digests of what was written, tells where it is, returns the metrics."""
     run.finish()
     print(
-        f"the student and its tokenizer: {run.shown(run.path('preset'))}\n"
+        f"the student and its tokenizer: {run.shown(run.path(PRESET))}\n"
         f"text in: {run.shown(newest_export(run))}"
     )
-    return read_object(run.path(METRICS_FILE))
+    return read_object(run.path(METRICS))

@@ -33,7 +33,6 @@ from tfeff.recipes.distilling_models import (
 from tfeff.recipes.long_texts import print_long
 from tfeff.recipes.run_exports import export_options
 from tfeff.recipes.runs import (
-    MODEL,
     check_finite,
     draw,
     examples_in_step,
@@ -57,10 +56,17 @@ from tfeff.utils.checks import is_url
 from tfeff.utils.files import remove_folder
 from tfeff.utils.naming import named_as
 from tfeff.utils.reading import is_there
-from tfeff.utils.run_files import METRICS_FILE
+from tfeff.utils.run_files import (
+    DEV_METRICS_TABLE,
+    INTERRUPTED,
+    INTERRUPTED_LAYERS,
+    METRICS,
+    MODEL,
+    PRESET,
+)
 
 # The folders in which a signal saves the distillation of layers, and of predictions.
-_LAYERS, _PREDICTIONS = "interrupted_layers", "interrupted"
+_LAYERS, _PREDICTIONS = INTERRUPTED_LAYERS, INTERRUPTED
 # The models whose classes have names.
 _NAMED = (tfeff.tasks.Classifier, tfeff.tasks.TokenClassifier)
 
@@ -81,13 +87,13 @@ def distill_on_a_task(
     with open_run(settings) as run:
         train, dev = _read_examples(dataset, settings)
         read = {"train": train, "dev": dev}
-        if is_there(run.path(METRICS_FILE)):
+        if is_there(run.path(METRICS)):
             keep_data(run, dataset, read, trained="", models=())
             if settings.plots:
                 _draw_finished(run, dataset, dev, settings)
             return finish(run)
         with contextlib.suppress(FileNotFoundError):  # An earlier start's.
-            os.remove(run.path("dev_metrics.csv"))
+            os.remove(run.path(DEV_METRICS_TABLE))
         with strategy.scope():
             layers, predictions, tokenizer = _make_models(settings, dataset, train)
         teacher, student = predictions.teacher, predictions.student
@@ -231,7 +237,7 @@ def _is_by_name(student):
 def _draw_finished(run, dataset, dev, settings):
     """Draws the attention of a finished run's student."""
     student = tfeff.training.load_checkpoint(run.path(MODEL), compile=False)
-    _, tokenizer = tfeff.tasks.load_pretrained(run.path("preset"))
+    _, tokenizer = tfeff.tasks.load_pretrained(run.path(PRESET))
     part = _Part(dataset, dev, _rows(dev, tokenizer, settings), settings)
     _draw(student, part, run)
 

@@ -18,7 +18,6 @@ from tfeff.recipes.heads import read_embedding_settings, read_own_head
 from tfeff.recipes.long_texts import print_long
 from tfeff.recipes.run_exports import has_model, same_weights, write_model
 from tfeff.recipes.runs import (
-    MODEL,
     copy,
     examples_in_step,
     metrics_line,
@@ -34,7 +33,7 @@ from tfeff.recipes.tuning import Tuning, check_lora, load_best, make_grid
 from tfeff.recipes.unknown_tokens import print_unknown
 from tfeff.utils.files import write_text
 from tfeff.utils.naming import named_as
-from tfeff.utils.run_files import METRICS_FILE
+from tfeff.utils.run_files import CELLS, METRICS, MODEL
 
 # The head of a layerwise pooling, in presets.
 _QUERY = "layerwise_pooler"
@@ -114,7 +113,7 @@ def embed(
     examples = given_examples(settings, examples, callbacks)
     pairs = read_pairs(settings, dataset)
     with open_run(settings) as run:
-        if examples is None and os.path.isdir(run.path("cells")):
+        if examples is None and os.path.isdir(run.path(CELLS)):
             raise ValueError(
                 "`examples` must be given again for a run that has been trained with "
                 f"some. Received: examples=None, run_dir={settings.run_dir!r}"
@@ -186,7 +185,7 @@ def embed(
             save=save,
             sequence_length=length,
         )
-        tfeff.training.write_metrics(summary, run.path(METRICS_FILE))
+        tfeff.training.write_metrics(summary, run.path(METRICS))
         run.finish()
         if examples is not None:
             best = summary["best"]

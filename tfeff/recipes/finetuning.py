@@ -24,7 +24,6 @@ from tfeff.recipes.predictions import (
 )
 from tfeff.recipes.run_exports import export_options, has_model, write_model
 from tfeff.recipes.runs import (
-    MODEL,
     check_plots,
     copy,
     draw,
@@ -50,7 +49,7 @@ from tfeff.recipes.unseen_segments import begin_as_first, check_segments
 from tfeff.training.checkpoint_folder import run_checkpoint
 from tfeff.utils.files import write_text
 from tfeff.utils.naming import named_as
-from tfeff.utils.run_files import METRICS_FILE
+from tfeff.utils.run_files import METRICS, MODEL, PLOTS
 
 SERVED = {
     "Classifier": ("label", "probabilities"),
@@ -182,11 +181,11 @@ def finetune(
             sequence_length=task.sequence_length,
             **export_options(task.train.examples),
         )
-        tfeff.training.write_metrics(grid.summary, run.path(METRICS_FILE))
+        tfeff.training.write_metrics(grid.summary, run.path(METRICS))
         if settings.plots and steps:
             tfeff.plots.score_curves(
-                {dataset.name: run.path(METRICS_FILE)},
-                run.path("plots", "score_curve.png"),
+                {dataset.name: run.path(METRICS)},
+                run.path(PLOTS, "score_curve.png"),
             )
         run.finish()
         print(

@@ -16,7 +16,7 @@ from tfeff.tasks.saved_models import masked_lm_settings, read_heads
 from tfeff.training.checkpoint_file import load_checkpoint
 from tfeff.training.checkpoint_folder import checkpoint_steps, run_checkpoint
 from tfeff.utils.naming import named_as
-from tfeff.utils.run_files import CHECKPOINTS
+from tfeff.utils.run_files import CHECKPOINTS, CONFIG
 
 # Those with a layer for their labels, ratings or answers.
 _TASKS = ("Classifier", "MultipleChoice", "Regressor", "SpanQA", "TokenClassifier")
@@ -38,7 +38,7 @@ class PretrainedHeads:
         self.model, self.arrays = None, {}
         has_model = checkpoint_steps(os.path.join(run_dir, CHECKPOINTS))
         trained = None  # A preset, or a distilled student, which keeps its heads in it.
-        if has_model and os.path.isfile(os.path.join(run_dir, "config.json")):
+        if has_model and os.path.isfile(os.path.join(run_dir, CONFIG)):
             trained = read_config(run_dir).get("objective")
         # A step of a run of no objective is of a distillation.
         if trained == objective or (trained is None and step is not None):

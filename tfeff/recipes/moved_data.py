@@ -9,8 +9,7 @@ from tfeff.storage.fetching import published_files
 from tfeff.utils.checks import is_url
 from tfeff.utils.json_files import read_object
 from tfeff.utils.reading import is_there
-
-READ_DATA = "read_data.json"
+from tfeff.utils.run_files import CONFIG, READ_DATA
 
 
 def moved(settings: Settings, run_dir: str, config: Mapping) -> dict:
@@ -36,7 +35,7 @@ def moved(settings: Settings, run_dir: str, config: Mapping) -> dict:
 
 def has_moved_data(run: tfeff.training.RunDirectory) -> bool:
     """Whether a run goes on with data at another place than in its `config.json`."""
-    there = read_object(run.path("config.json"), run.directory)
+    there = read_object(run.path(CONFIG), run.directory)
     return any(there[name] != run.config[name] for name in there.keys() & run.config)
 
 

@@ -11,7 +11,7 @@ from tfeff.recipes.baselines import scores_line
 from tfeff.recipes.data_record import examples_digest
 from tfeff.recipes.runs import copy
 from tfeff.utils.files import remove_folder
-from tfeff.utils.run_files import METRICS_FILE
+from tfeff.utils.run_files import METRICS, PREDICTIONS
 
 
 def remove_predictions(run: tfeff.training.RunDirectory) -> None:
@@ -19,7 +19,7 @@ def remove_predictions(run: tfeff.training.RunDirectory) -> None:
 
     To be called where another model is the run's, before that one is written.
     """
-    folder = run.path("predictions")
+    folder = run.path(PREDICTIONS)
     if os.path.isdir(folder):
         remove_folder(folder)
         print(f"{run.shown(folder)} was of another model, or unfinished: it is removed")
@@ -46,10 +46,10 @@ def write_predictions(
     Returns:
         The files.
     """
-    folder = run.path("predictions", split)
+    folder = run.path(PREDICTIONS, split)
     os.makedirs(folder, exist_ok=True)
     with contextlib.suppress(FileNotFoundError):
-        os.remove(os.path.join(folder, METRICS_FILE))
+        os.remove(os.path.join(folder, METRICS))
     written = []
     with tempfile.TemporaryDirectory() as new:
         for path in dataset.write_predictions(split, examples, predictions, new):
@@ -76,6 +76,6 @@ def write_scores(
     """
     tfeff.training.write_metrics(
         {**scores, "baseline": baseline, "examples": examples_digest(examples)},
-        run.path("predictions", split, METRICS_FILE),
+        run.path(PREDICTIONS, split, METRICS),
     )
     print(f"{split}: {scores_line(scores, baseline)}")

@@ -43,7 +43,7 @@ from tfeff.tasks.run_tokenizer import RUN_TOKENIZER
 from tfeff.training.checkpoints import check_kept_steps
 from tfeff.training.workers import from_chief
 from tfeff.utils.interruption import end_at_once
-from tfeff.utils.run_files import METRICS_FILE
+from tfeff.utils.run_files import CACHE, METRICS, PRESET
 
 
 def pretrain(
@@ -215,7 +215,7 @@ def run_pretraining(
         tokenizer, train, valid = run.by_chief(
             lambda: make_data(run, settings),
             lambda: read_data(run, settings),
-            files=(*RUN_TOKENIZER, "cache"),
+            files=(*RUN_TOKENIZER, CACHE),
         )
         with strategy.scope():  # A worker may have another copy of `cache_dir`.
             tfeff.training.check_equal_settings(caches_record(train, valid))
@@ -277,7 +277,7 @@ def _check_new(settings, strategy):
 
 def _finish(run, settings, model, tokenizer, valid, metrics):
     """Writes what the run leaves after the training, and prints where it is."""
-    tfeff.training.write_metrics(metrics, run.path(METRICS_FILE))
+    tfeff.training.write_metrics(metrics, run.path(METRICS))
     _report(model, metrics, valid.unigram_entropy())
     draw(
         model.encoder, valid_batches(settings, valid, tokenizer)(), run, settings.plots
@@ -286,7 +286,7 @@ def _finish(run, settings, model, tokenizer, valid, metrics):
     served = model if fills else model.encoder
     exported = write_encoder(run, model.encoder, tokenizer, served)
     run.finish()
-    preset = run.shown(run.path("preset"))
+    preset = run.shown(run.path(PRESET))
     print(f"the run, to fine-tune: {settings.run_dir}")
     print(f"the encoder and its tokenizer, for Keras code: {preset}")
     outputs = "embeddings and fillings" if fills else "embeddings"

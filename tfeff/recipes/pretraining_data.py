@@ -26,6 +26,7 @@ from tfeff.tasks.run_tokenizer import (
     save_run_tokenizer,
 )
 from tfeff.utils.naming import named_as
+from tfeff.utils.run_files import CACHE, TOKENIZER_FILE
 
 
 def make_data(run, settings):
@@ -43,7 +44,7 @@ def make_data(run, settings):
     else:
         texts = train_and_validation(settings)
         tokenizer = _tokenizer(run, given, texts[0], settings)
-        caches = build_caches(run.path("cache"), *texts, tokenizer, settings)
+        caches = build_caches(run.path(CACHE), *texts, tokenizer, settings)
         source = f"corpus={list(settings.corpus)}"
     keep_caches(run, *caches, source, examples_record(objective(settings)))
     return tokenizer, *caches
@@ -52,7 +53,7 @@ def make_data(run, settings):
 def read_data(run, settings):
     """The tokenizer and caches that `make_data` of another process made or read."""
     tokenizer = load_run_tokenizer(run.directory)
-    folder = settings.cache_dir or run.path("cache")
+    folder = settings.cache_dir or run.path(CACHE)
     length = settings.sequence_length
     return tokenizer, *open_caches(folder, tokenizer, length, verify=False)
 
@@ -141,8 +142,8 @@ def _tokenizer(run, given, documents, settings):
         if given is None:
             given = train_tokenizer(documents, settings)
         save_run_tokenizer(given, run.directory)
-    if os.path.exists(run.path("tokenizer.spm")):  # A folder has its own digests.
-        run.seal("tokenizer.spm")
+    if os.path.exists(run.path(TOKENIZER_FILE)):  # A folder has its own digests.
+        run.seal(TOKENIZER_FILE)
     return load_run_tokenizer(run.directory) if given is None else given
 
 

@@ -10,7 +10,6 @@ import tfeff
 from tfeff.datasets.aliases import ALIASES
 from tfeff.datasets.glue import SCORED_TASKS, glue_average
 from tfeff.datasets.registry import OWN
-from tfeff.recipes.data_record import READ_DATA
 from tfeff.recipes.report_settings import ReportSettings
 from tfeff.recipes.settings import check_settings
 from tfeff.storage.arguments import (
@@ -27,7 +26,7 @@ from tfeff.utils.files import write_text
 from tfeff.utils.job_output import say
 from tfeff.utils.json_files import read_object
 from tfeff.utils.paths import matches
-from tfeff.utils.run_files import METRICS_FILE
+from tfeff.utils.run_files import CONFIG, METRICS, PREDICTIONS, READ_DATA
 
 # In the order of the papers' columns.
 _QUESTIONS = (
@@ -249,7 +248,7 @@ def _read(folder):
 
     Fixed benchmarks have no folder, and some runs no baseline.
     """
-    config, metrics = (_json(folder, name) for name in ("config.json", METRICS_FILE))
+    config, metrics = (_json(folder, name) for name in (CONFIG, METRICS))
     is_question = "grid" in metrics
     # The metrics of `embed` have a best cell, too, beside those before the training.
     is_text = "best" in metrics and "untrained" not in metrics
@@ -259,7 +258,7 @@ def _read(folder):
     part = metrics.get("dev_split") or config.get("dev_split") or "dev"
     predicted = None
     if is_question and (name := _predicted(folder, part)):
-        part, predicted = name, _json(folder, f"predictions/{name}/metrics.json")
+        part, predicted = name, _json(folder, f"{PREDICTIONS}/{name}/{METRICS}")
     try:
         task = _text(ALIASES.get(config["task"], config["task"]))
         if is_question:
@@ -321,7 +320,7 @@ def _text_scores(summary):
 
 def _predicted(folder, part):
     """A part that is predicted beside that of the development set; `None` without."""
-    names = glob.glob("*/metrics.json", root_dir=os.path.join(folder, "predictions"))
+    names = glob.glob(f"*/{METRICS}", root_dir=os.path.join(folder, PREDICTIONS))
     parts = sorted({os.path.dirname(name) for name in names} - {part})
     if len(parts) > 1:
         say(f"{folder}: of its predicted parts, {parts[0]} is shown")

@@ -9,10 +9,10 @@ import keras
 import numpy as np
 
 import tfeff
-from tfeff.recipes.runs import MODEL
 from tfeff.utils.digests import FILE_NAME, check_digests, sha256
 from tfeff.utils.files import atomic_folder
 from tfeff.utils.reading import is_there
+from tfeff.utils.run_files import EXPORT, MODEL, PRESET
 
 
 def export_options(
@@ -61,11 +61,11 @@ def write_model(
     """
     write_preset = functools.partial(tfeff.tasks.save_pretrained, model, tokenizer)
     # A first start writes the model before the preset.
-    has_others = any(is_there(run.path(name)) for name in (MODEL, "preset"))
+    has_others = any(is_there(run.path(name)) for name in (MODEL, PRESET))
     if not is_kept and has_others:
-        make_anew(run.path("preset"), write_preset)
+        make_anew(run.path(PRESET), write_preset)
         exported = tfeff.export.save_version(
-            model, tokenizer, run.path("export"), **options
+            model, tokenizer, run.path(EXPORT), **options
         )
         # Last, as the next start of a run that is killed before must do it all again.
         save(run.path(MODEL))
@@ -73,7 +73,7 @@ def write_model(
         return exported
     if not is_kept:
         save(run.path(MODEL))
-    make_once(run.path("preset"), write_preset)
+    make_once(run.path(PRESET), write_preset)
     return export_once(run, model, tokenizer, **options)
 
 
@@ -99,16 +99,14 @@ def write_encoder(
     Returns:
         Where the export is.
     """
-    preset = run.path("preset")
+    preset = run.path(PRESET)
     write_preset = functools.partial(tfeff.tasks.save_pretrained, model, tokenizer)
     # Presets come before exports: an export without one may be of another training.
-    has_others = is_there(preset) or tfeff.export.versions(run.path("export"))
+    has_others = is_there(preset) or tfeff.export.versions(run.path(EXPORT))
     if not has_others or _has_encoder(preset, getattr(model, "encoder", model)):
         make_once(preset, write_preset)
         return export_once(run, served, tokenizer, **options)
-    exported = tfeff.export.save_version(
-        served, tokenizer, run.path("export"), **options
-    )
+    exported = tfeff.export.save_version(served, tokenizer, run.path(EXPORT), **options)
     # Last, as the next start of a run that is killed before must do it all again.
     make_anew(preset, write_preset)
     _tell_replaced(run, exported)
@@ -118,7 +116,7 @@ def write_encoder(
 def _tell_replaced(run, exported):
     """Prints that the model of this training has replaced another's."""
     print(
-        f"{run.shown(run.path('preset'))} was of another training, or deleted: it has "
+        f"{run.shown(run.path(PRESET))} was of another training, or deleted: it has "
         f"the encoder of this one now, and {run.shown(exported)} is the export"
     )
 
@@ -170,15 +168,13 @@ def export_once(
     Returns:
         Where the export is.
     """
-    if not tfeff.export.versions(run.path("export")):
-        return tfeff.export.save_version(
-            model, tokenizer, run.path("export"), **options
-        )
+    if not tfeff.export.versions(run.path(EXPORT)):
+        return tfeff.export.save_version(model, tokenizer, run.path(EXPORT), **options)
     check_made(newest_export(run))
     return newest_export(run)
 
 
 def newest_export(run: tfeff.training.RunDirectory) -> str:
     """The newest version of a run's export, or `export` where all are deleted."""
-    folder = run.path("export")
+    folder = run.path(EXPORT)
     return [folder, *tfeff.export.versions(folder)][-1]

@@ -31,9 +31,7 @@ from tfeff.utils.loggers import quieter
 from tfeff.utils.naming import named_as
 from tfeff.utils.paths import check_model_path
 from tfeff.utils.random_state import own_random_state
-from tfeff.utils.run_files import CONFIG
-
-MODEL = "model.keras"
+from tfeff.utils.run_files import CONFIG, PLOTS
 
 
 @contextlib.contextmanager
@@ -95,7 +93,7 @@ def upgraded(cls: type[Settings], folder: str, config: dict) -> dict:
     try:
         return cls.upgraded(config)
     except (TypeError, ValueError) as error:
-        path = os.path.join(folder, "config.json")
+        path = os.path.join(folder, CONFIG)
         raise ValueError(f"{path} must hold {cls.__name__}: {error}") from error
 
 
@@ -217,7 +215,7 @@ def check_plots(plots: bool) -> None:
 def draw(encoder, batches, run: tfeff.training.RunDirectory, plots: bool) -> None:
     """Draws the encoder on some batches of a data set, if that is wanted."""
     if plots:
-        tfeff.plots.draw_all(encoder, batches.take(8), run.path("plots"))
+        tfeff.plots.draw_all(encoder, batches.take(8), run.path(PLOTS))
 
 
 def check_finite(model: keras.Model) -> None:

@@ -18,7 +18,6 @@ from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.embed_settings import EmbedSettings
 from tfeff.recipes.finetune_settings import FinetuneSettings
 from tfeff.recipes.runs import (
-    MODEL,
     check_finite,
     copy,
     examples_in_step,
@@ -26,12 +25,10 @@ from tfeff.recipes.runs import (
 )
 from tfeff.recipes.starting import load_pretrained
 from tfeff.training import interrupted_fit
-from tfeff.training.grid import INTERRUPTED
 from tfeff.training.held_signals import HeldSignals
 from tfeff.training.interrupted_fit import interrupted_step
-from tfeff.training.keep_best import FILE as KEPT_ROWS
 from tfeff.training.scores import write_metrics
-from tfeff.utils.run_files import METRICS_FILE
+from tfeff.utils.run_files import CELLS, DEV_METRICS_TABLE, INTERRUPTED, METRICS, MODEL
 
 TunedSettings: TypeAlias = AnswerSettings | EmbedSettings | FinetuneSettings
 LORA = "lora.safetensors"
@@ -52,7 +49,7 @@ def make_grid(
     for name, values in ("epochs", epochs), ("weight_decay", settings.weight_decay):
         if len(values) != 1:
             axes[name] = values
-    return tfeff.training.Grid(run.path("cells"), axes, settings.seeds, metric)
+    return tfeff.training.Grid(run.path(CELLS), axes, settings.seeds, metric)
 
 
 def check_lora(settings: TunedSettings, encoder: tfeff.encoders.Encoder) -> None:
@@ -182,7 +179,8 @@ class Tuning:
         if first_step := interrupted_step(saved):
             print(f"  it goes on from step {first_step:,}")
             with contextlib.suppress(FileNotFoundError):
-                os.remove(os.path.join(folder, KEPT_ROWS))  # They are saved, too.
+                # Its rows are saved with the weights.
+                os.remove(os.path.join(folder, DEV_METRICS_TABLE))
         keras.utils.set_random_seed(seed)
         in_step = examples_in_step(settings, batch_size, self.strategy)
         epochs = others.get("epochs", settings.epochs[0])
@@ -213,7 +211,7 @@ class Tuning:
                     # The folder is made anew where a killed training begins again.
                     id_file=f"{folder}.wandb_id.txt",
                     name=os.path.join(
-                        settings.run_dir, "cells", os.path.basename(folder)
+                        settings.run_dir, CELLS, os.path.basename(folder)
                     ),
                 ) as own,
                 self.strategy.scope(),
@@ -256,7 +254,7 @@ class Tuning:
             model = tfeff.encoders.merge_lora(model)
             tfeff.training.save_checkpoint(model, os.path.join(folder, MODEL))
             # Grid writes them, too; before that a signal would lose the cell.
-            write_metrics(best.best, os.path.join(folder, METRICS_FILE))
+            write_metrics(best.best, os.path.join(folder, METRICS))
         print_best(best, self.metric, steps, self.baseline)
         return best.best
 

@@ -10,6 +10,7 @@ from tfeff.recipes.finetune_settings import FinetuneSettings
 from tfeff.recipes.runs import read_config
 from tfeff.storage.arguments import READ_MODEL, paths
 from tfeff.tasks.pretrained import split_step
+from tfeff.utils.run_files import CONFIG
 
 # Their texts are all of segment 0.
 ONE_SEGMENT = ("masked_lm", "replaced_token", "permutation_lm")
@@ -88,7 +89,7 @@ def has_unseen_segments(pretrained: str) -> bool:
     began with another encoder, which may have been shown others before.
     """
     run_dir, _ = split_step(pretrained)
-    if not os.path.isfile(os.path.join(run_dir, "config.json")):
+    if not os.path.isfile(os.path.join(run_dir, CONFIG)):
         return False
     config = read_config(run_dir)
     if config.get("stage") == "general":

@@ -20,6 +20,7 @@ from tfeff.utils.checks import check_path, is_hub_address, is_url
 from tfeff.utils.digests import FILE_NAME, SUFFIX, read_digests
 from tfeff.utils.files import check_regular
 from tfeff.utils.partial import temporary_folder
+from tfeff.utils.run_files import BESIDE_MODEL, is_in
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -208,7 +209,7 @@ def _of_tokenizer(names: Iterable[str]) -> list[str]:
     """Of a run, the files without its checkpoints; of others, all but weights."""
     weights = (".h5", ".safetensors", ".bin", ".ckpt", ".pt", ".msgpack", ".keras")
     names = [x for x in names if not x.endswith(weights)]
-    return [x for x in names if not x.startswith(("cache/", "export/", "tensorboard/"))]
+    return [x for x in names if not is_in(x, *BESIDE_MODEL)]
 
 
 def _of_results(names: Iterable[str]) -> list[str]:

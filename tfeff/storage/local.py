@@ -8,7 +8,14 @@ from typing import Any
 
 from tfeff.storage.fetching import fetch_folder, fresh_folder, is_uploaded
 from tfeff.utils.checks import check_path, is_url
-from tfeff.utils.run_files import CHECKPOINTS, checkpoint_name
+from tfeff.utils.run_files import (
+    BESIDE_MODEL,
+    CHECKPOINTS,
+    CONFIG,
+    PRESET,
+    checkpoint_name,
+    is_in,
+)
 
 
 def fetch(url: str | os.PathLike) -> str:
@@ -99,8 +106,8 @@ def local_of(url: str) -> str | None:
 def _of_model(step: int | None, newest: bool, names: Iterable[str]) -> list[str]:
     """Of a run, the files that models are loaded from; of a preset, all."""
     names = list(names)
-    has_preset = "preset/config.json" in names
-    checkpoints = sorted(x for x in names if x.startswith(f"{CHECKPOINTS}/"))
+    has_preset = f"{PRESET}/{CONFIG}" in names
+    checkpoints = sorted(x for x in names if is_in(x, CHECKPOINTS))
     if not checkpoints and not has_preset:
         return names
     wanted = checkpoints[-1:] if newest or not has_preset else []
@@ -108,8 +115,5 @@ def _of_model(step: int | None, newest: bool, names: Iterable[str]) -> list[str]
         name = f"{CHECKPOINTS}/{checkpoint_name(step)}"
         wanted = [x for x in checkpoints if x == name]
         wanted = wanted or checkpoints  # Those that there are are named.
-    others = (
-        *("cache/", "cells/", f"{CHECKPOINTS}/", "export/", "plots/"),
-        *("predictions/", "tensorboard/"),
-    )
-    return [*wanted, *(x for x in names if not x.startswith(others))]
+    others = (CHECKPOINTS, *BESIDE_MODEL)
+    return [*wanted, *(x for x in names if not is_in(x, *others))]

@@ -27,21 +27,33 @@ from tfeff.storage.staging import staged
 from tfeff.utils.files import set_aside, write_bytes
 from tfeff.utils.job_output import say
 from tfeff.utils.partial import temporary_folder
-from tfeff.utils.run_files import CHECKPOINTS
+from tfeff.utils.run_files import (
+    CACHE,
+    CELLS,
+    CHECKPOINTS,
+    CONFIG,
+    EXPORT,
+    INTERRUPTED,
+    INTERRUPTED_LAYERS,
+    LOCK,
+    MODEL,
+    PRESET,
+    TENSORBOARD,
+)
 
 WATCH_SECONDS = 5.0  # between looks for files that have changed
 _ATTEMPTS = 4
-_OWN = ("run.lock",)
+_OWN = (LOCK,)
 # Large files that tfeff replaces and never changes. Any other file may be one that a
 # callback writes to while it is published.
 _REPLACED = re.compile(
-    r"(cache|checkpoints|export|preset)/"
-    r"|(cells/[^/]+/)?(model\.keras$|interrupted(_layers)?/)"
+    f"({CACHE}|{CHECKPOINTS}|{EXPORT}|{PRESET})/"
+    f"|({CELLS}/[^/]+/)?({re.escape(MODEL)}$|({INTERRUPTED}|{INTERRUPTED_LAYERS})/)"
 )
 # A process that stood still in an upload may end it when another one has the run.
 _CONTESTED = (f"{CHECKPOINTS}/",)
 # Files that grow while they are open, and tell nothing that a run resumes from.
-_GROWING = "tensorboard/"
+_GROWING = f"{TENSORBOARD}/"
 
 # The runs of this process by URL: it may open one several times.
 _runs: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
@@ -180,8 +192,8 @@ class RemoteRun:
                     f"and no {NAME}"
                 )
         # A configuration alone is of a start that has not made anything.
-        if there is None and set(local_files(self.folder, _OWN)) == {"config.json"}:
-            os.remove(os.path.join(self.folder, "config.json"))
+        if there is None and set(local_files(self.folder, _OWN)) == {CONFIG}:
+            os.remove(os.path.join(self.folder, CONFIG))
         now = b"" if there is None else there.to_bytes()
         noted = _content(self._note)
         if noted == now and (there is None or os.path.isdir(self.folder)):
@@ -254,7 +266,7 @@ class RemoteRun:
         above = os.path.dirname(self.folder)
         with self._at_work, temporary_folder(above) as parent:
             state, paths = self._snapshot(os.path.join(parent, "snapshot"))
-            if "config.json" not in paths or len(paths) == 1:
+            if CONFIG not in paths or len(paths) == 1:
                 return
             manifest, old = manifest_of(paths), self._published
             if not (self._is_known and old and manifest.same_content(old)):

@@ -8,10 +8,10 @@ from tfeff.storage.manifest import local_files, read_manifest
 from tfeff.storage.place import Place
 from tfeff.storage.staging import staged
 from tfeff.utils.partial import remove_partial
-from tfeff.utils.run_files import CHECKPOINTS
+from tfeff.utils.run_files import CHECKPOINTS, TENSORBOARD, is_in
 
 # Files that a process does not read to resume a run: it asks for one checkpoint.
-_NOT_READ = (f"{CHECKPOINTS}/", "tensorboard/")
+_NOT_READ = (CHECKPOINTS, TENSORBOARD)
 
 
 class RunCopy:
@@ -61,7 +61,7 @@ class RunCopy:
         if manifest is None:
             return
         if names is None:
-            needed = {n: f for n, f in files.items() if not n.startswith(_NOT_READ)}
+            needed = {n: f for n, f in files.items() if not is_in(n, *_NOT_READ)}
         else:
             needed = {n: f for x in names for n, f in manifest.below(x).items()}
         fill_whole(place, needed, self.folder)

@@ -15,19 +15,20 @@ from tfeff.storage.arguments import READ_MODEL, paths
 from tfeff.utils.files import atomic_folder
 from tfeff.utils.json_files import read_object
 from tfeff.utils.reading import is_there
+from tfeff.utils.run_files import TOKENIZER_FILE, TOKENIZER_FOLDER
 
-_FILE, _FOLDER = "tokenizer.spm", "tokenizer"
-RUN_TOKENIZER = (_FILE, f"{_FILE}.sha256", _FOLDER)
+RUN_TOKENIZER = (TOKENIZER_FILE, f"{TOKENIZER_FILE}.sha256", TOKENIZER_FOLDER)
 
 
 def save_run_tokenizer(tokenizer: keras_hub.tokenizers.Tokenizer, run_dir: str) -> None:
     """Writes a tokenizer to a run directory that has none, atomically."""
     try:
-        data.save_tokenizer(tokenizer, os.path.join(run_dir, _FILE))
+        data.save_tokenizer(tokenizer, os.path.join(run_dir, TOKENIZER_FILE))
         return
     except (TypeError, ValueError):
         pass  # The file alone would not make the same tokenizer.
-    with atomic_folder(os.path.abspath(os.path.join(run_dir, _FOLDER))) as unfinished:
+    folder = os.path.abspath(os.path.join(run_dir, TOKENIZER_FOLDER))
+    with atomic_folder(folder) as unfinished:
         tokenizer.save_to_preset(unfinished)
         # KerasHub's own tokenizers write no digests.
         add_digests(unfinished, belongs_to_tokenizer())
@@ -35,7 +36,8 @@ def save_run_tokenizer(tokenizer: keras_hub.tokenizers.Tokenizer, run_dir: str) 
 
 def has_run_tokenizer(run_dir: str) -> bool:
     """Whether a run directory has its tokenizer."""
-    return any(is_there(os.path.join(run_dir, n)) for n in (_FILE, _FOLDER))
+    names = (TOKENIZER_FILE, TOKENIZER_FOLDER)
+    return any(is_there(os.path.join(run_dir, name)) for name in names)
 
 
 @paths(run_dir=READ_MODEL)
@@ -45,9 +47,9 @@ def load_run_tokenizer(run_dir: str) -> keras_hub.tokenizers.Tokenizer:
     Raises:
         ValueError: if it is missing or damaged.
     """
-    folder = os.path.abspath(os.path.join(run_dir, _FOLDER))
+    folder = os.path.abspath(os.path.join(run_dir, TOKENIZER_FOLDER))
     if not os.path.isdir(folder):
-        return data.load_tokenizer(os.path.join(run_dir, _FILE))
+        return data.load_tokenizer(os.path.join(run_dir, TOKENIZER_FILE))
     return load_preset_tokenizer(folder)
 
 

@@ -26,9 +26,7 @@ from tfeff.utils.checks import (
 from tfeff.utils.digests import FILE_NAME
 from tfeff.utils.files import remove_folder
 from tfeff.utils.reading import is_there
-from tfeff.utils.run_files import METRICS_FILE
-
-INTERRUPTED = "interrupted"  # In it a cell keeps what its next start resumes from.
+from tfeff.utils.run_files import INTERRUPTED, METRICS
 
 
 class Grid:
@@ -191,7 +189,7 @@ class Grid:
         folders = [self.folder(x, seed) for x in settings for seed in seeds]
         with contextlib.ExitStack() as stack:
             # Who reads a finished grid need not be able to write to it.
-            if not all(is_there(os.path.join(x, METRICS_FILE)) for x in folders):
+            if not all(is_there(os.path.join(x, METRICS)) for x in folders):
                 lock = run_lock.lock_directory(self.directory)
                 stack.callback(lock.close)
                 if lock.users > 1:  # Another thread has it.
@@ -207,7 +205,7 @@ class Grid:
 
     def _cell(self, cell, setting, seed):
         folder = self.folder(setting, seed)
-        path = os.path.join(folder, METRICS_FILE)
+        path = os.path.join(folder, METRICS)
         if not is_there(path):
             if not is_there(os.path.join(folder, INTERRUPTED)):
                 remove_folder(folder)

@@ -17,8 +17,8 @@ from tfeff.utils.checks import (
     check_string,
 )
 from tfeff.utils.reading import is_there
+from tfeff.utils.run_files import DEV_METRICS_TABLE
 
-FILE = "dev_metrics.csv"
 # The attributes that a training resumes with, beside the best weights.
 _STATE = (
     *("best", "best_step", "last_step", "diverged_step", "stopped_step"),
@@ -100,10 +100,10 @@ class KeepBest(keras.callbacks.Callback):
         if patience is not None:
             self._patience = check_integer("patience", patience)
         directory = check_path("directory", directory)
-        self._path = os.path.join(os.path.abspath(directory), FILE)
+        self._path = os.path.join(os.path.abspath(directory), DEV_METRICS_TABLE)
         if is_there(self._path):
             raise ValueError(
-                f"`directory` must not hold {FILE} of another training. "
+                f"`directory` must not hold {DEV_METRICS_TABLE} of another training. "
                 f"Received: {directory=}"
             )
         self.best: Any = None

@@ -5,6 +5,7 @@ import os
 import keras
 
 from tfeff.utils.partial import writing
+from tfeff.utils.run_files import METRICS_TABLE
 
 
 class AddRates(keras.callbacks.Callback):
@@ -71,6 +72,6 @@ class DrawCurve(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         from tfeff import plots
 
-        table = os.path.join(self._directory, "metrics.csv")
+        table = os.path.join(self._directory, METRICS_TABLE)
         picture = os.path.join(self._directory, "learning_curve.png")
         plots.learning_curves({os.path.basename(self._directory): table}, picture)

@@ -20,7 +20,7 @@ from tfeff.training.progress import TrainingProgress
 from tfeff.training.run_callbacks import AddRates, DrawCurve, WriteBoard
 from tfeff.training.run_start import begin_run
 from tfeff.utils.job_output import say
-from tfeff.utils.run_files import CHECKPOINTS
+from tfeff.utils.run_files import CHECKPOINTS, METRICS_TABLE, TENSORBOARD
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +60,7 @@ def fit_run(
         run, make_model, make_dataset, validation_data, total_steps, steps_per_epoch
     )
     model, step = start.model, start.step
-    metrics_file = MetricsFile(run.path("metrics.csv"), start.table)
+    metrics_file = MetricsFile(run.path(METRICS_TABLE), start.table)
     checkpoints = _checkpoints(run, schedule, metrics_file, step)
     losses = earlier_losses(parse_rows(start.table), schedule.patience)
     stop_early = StopEarly(schedule.patience, losses)
@@ -128,7 +128,7 @@ def _checkpoints(run, schedule, metrics_file, step):
         schedule.keep_checkpoints,
         lambda: {
             "steps_per_epoch": schedule.steps_per_epoch,
-            "metrics.csv": metrics_file.text(),
+            METRICS_TABLE: metrics_file.text(),
         },
         schedule.keep_steps,
         step,
@@ -140,7 +140,7 @@ def _checkpoints(run, schedule, metrics_file, step):
 
 def _writers(run, metrics_file, checkpoints):
     """The callbacks that write files."""
-    board = WriteBoard(run.path("tensorboard"))
+    board = WriteBoard(run.path(TENSORBOARD))
     has_plots = importlib.util.find_spec("matplotlib")
     curve = [DrawCurve(run.directory)] if has_plots else []
     # Last: a checkpoint promises that its row of metrics is there.

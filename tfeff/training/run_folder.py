@@ -4,11 +4,10 @@ import os
 from collections.abc import Callable, Mapping
 
 from tfeff.storage.manifest import OF_UPLOADS
-from tfeff.training import run_lock
 from tfeff.utils.checks import differences
 from tfeff.utils.json_files import read_object
 from tfeff.utils.partial import PARTIAL
-from tfeff.utils.run_files import CONFIG
+from tfeff.utils.run_files import CONFIG, LOCK, PRESET
 
 
 def files(directory: str) -> set[str]:
@@ -16,7 +15,7 @@ def files(directory: str) -> set[str]:
     return {
         name
         for name in os.listdir(directory)
-        if name != run_lock.NAME and not name.startswith(PARTIAL)
+        if name != LOCK and not name.startswith(PARTIAL)
     }
 
 
@@ -58,7 +57,7 @@ def check_settings(
     ]
     if others:
         start = ""
-        if os.path.isdir(os.path.join(directory, "preset")):
+        if os.path.isdir(os.path.join(directory, PRESET)):
             start = (
                 " A recipe trains its encoder on in another directory by "
                 f"--pretrained={shown}."

@@ -10,8 +10,7 @@ import socket
 import weakref
 
 from tfeff.utils.files import make_folder
-
-NAME = "run.lock"
+from tfeff.utils.run_files import LOCK
 
 # The locks of this process by directory: it may open a run several times.
 _locks: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
@@ -39,7 +38,7 @@ class RunLock:
     """
 
     def __init__(self, directory: str):
-        path = os.path.join(directory, NAME)
+        path = os.path.join(directory, LOCK)
         self._process = os.getpid()
         self._descriptor = _locked_file(path)
         self.users = 0
@@ -112,7 +111,7 @@ def read(directory: str) -> str | None:
     It tells whether processes, also of several machines, see the same directory.
     """
     try:
-        with open(os.path.join(directory, NAME), encoding="utf-8") as file:
+        with open(os.path.join(directory, LOCK), encoding="utf-8") as file:
             return file.read()
     except (OSError, ValueError):
         return None

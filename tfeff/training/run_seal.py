@@ -7,7 +7,6 @@ folder and below. While the files may change again, the latter is `SHA256SUMS.ea
 import contextlib
 import os
 
-from tfeff.training import run_lock
 from tfeff.utils.digests import (
     FILE_NAME,
     SUFFIX,
@@ -19,6 +18,7 @@ from tfeff.utils.digests import (
 )
 from tfeff.utils.partial import PARTIAL
 from tfeff.utils.reading import is_there
+from tfeff.utils.run_files import LOCK
 
 _EARLIER = f"{FILE_NAME}.earlier"
 
@@ -39,7 +39,7 @@ def seal_folder(folder: str) -> None:
     digests = {
         name: sha256(os.path.join(folder, name))
         for name in files_below(folder)
-        if os.path.basename(name) not in (run_lock.NAME, _EARLIER)
+        if os.path.basename(name) not in (LOCK, _EARLIER)
         and not (PARTIAL in name or "\n" in name)
         and os.path.isfile(os.path.join(folder, name))
     }

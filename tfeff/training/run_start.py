@@ -13,7 +13,7 @@ from tfeff.training.checkpoint_folder import latest_checkpoint
 from tfeff.training.loadable import check_can_be_loaded
 from tfeff.training.metrics_file import restore
 from tfeff.training.workers import from_chief, several_workers
-from tfeff.utils.run_files import CHECKPOINTS
+from tfeff.utils.run_files import CHECKPOINTS, METRICS_TABLE
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,11 +100,11 @@ def load_or_make(
     if checkpoint is None:
         model = make_model()
         check_can_be_loaded(model)
-        return model, {"metrics.csv": ""}
+        return model, {METRICS_TABLE: ""}
     return load_checkpoint(checkpoint), load_notes(checkpoint)
 
 
 def restore_table(run, step: int, notes: Mapping) -> str:
     """Restores `metrics.csv` in the chief; returns its text in all workers."""
-    path = run.path("metrics.csv")
-    return from_chief(lambda: restore(path, step, notes.get("metrics.csv")))
+    path = run.path(METRICS_TABLE)
+    return from_chief(lambda: restore(path, step, notes.get(METRICS_TABLE)))

@@ -51,9 +51,7 @@ class BeamJobs:
         known_to_server = self._start_server()
         for flag in unknown:
             if flag.removeprefix("--").partition("=")[0] not in known_to_server:
-                known = [
-                    f for action in parsers[0]._actions for f in action.option_strings
-                ]
+                known = [f"--{name}" for name in options.get_all_options()]
                 flag = flag.partition("=")[0]
                 raise ValueError(
                     f"`beam_flags` must be flags that Beam or {self._name} knows. "
