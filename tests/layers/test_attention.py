@@ -347,7 +347,7 @@ def test_one_head_names_a_bad_argument(arguments, name):
 
 
 def test_partitioned_attention_names_its_heads():
-    with pytest.raises(ValueError, match="`num_heads - 1` .*, num_heads=4$"):
+    with pytest.raises(ValueError, match="`num_heads` - 1 .*, num_heads=4$"):
         PartitionedAttention(4, boundaries=[0])
 
 

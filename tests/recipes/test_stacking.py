@@ -75,7 +75,7 @@ def test_bad_flags_leave_no_folder(tmp_path, flags, message):
         ({"override": {"sharing": "all"}}, r"`preset` must have weights of its own"),
         (
             {"override": {"sharing": "all", "sharing_group_size": 4}},
-            "num_layers=2, as the first stage has: num_layers=4 and doublings=1",
+            r"divide `num_layers / 2\*\*doublings`. .* num_layers / 2\*\*doublings=2",
         ),
         (
             {

@@ -215,8 +215,8 @@ class RegisteredPartition:
         expected = self._given["num_parts"], 2, len(distances)
         if values.shape != expected:
             raise ValueError(
-                "`partition` must give a tensor of shape (num_parts, ...) for relative "
-                f"positions (...). Received: {self._name!r}, which gives "
+                "`partition` must give a tensor of shape (`num_parts`, ...) for "
+                f"relative positions (...). Received: {self._name!r}, which gives "
                 f"{values.shape} instead of {expected}"
             )
         return np.moveaxis(values.astype("float64"), 0, 1)

@@ -6,6 +6,7 @@ import keras
 from tfeff.layers.attention import Ability
 from tfeff.layers.partitioned import Partitioned
 from tfeff.layers.self_attention import SelfAttention
+from tfeff.utils.naming import named_as
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
@@ -83,9 +84,5 @@ class PartitionedAttention(Partitioned, SelfAttention):
                 "`num_heads` must be even, half of the heads for each side of a "
                 f"position. Received: num_heads={num_heads}"
             )
-        try:
+        with named_as(num_parts="num_heads"):
             self.make_partition(num_heads, layer_index, num_layers, boundaries)
-        except ValueError as error:
-            # The parts are heads here.
-            message = str(error).replace("num_parts", "num_heads")
-            raise ValueError(message) from None

@@ -108,7 +108,7 @@ def _check_boundaries(num_parts, boundaries):
         or not all(a < b for a, b in zip(boundaries, boundaries[1:]))
     ):
         raise ValueError(
-            "`boundaries` must be `num_parts - 1` finite numbers in increasing "
+            "`boundaries` must be `num_parts` - 1 finite numbers in increasing "
             f"order. Received: boundaries={boundaries!r:.80}, num_parts={num_parts}"
         )
 

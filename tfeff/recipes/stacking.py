@@ -87,15 +87,8 @@ def stack(
 
 def _first_model(settings, num_layers):
     """The model of the first stage, which is one that can grow."""
-    try:
+    with named_as(num_layers="num_layers / 2**doublings"):
         model = make_model(settings, num_layers=num_layers)
-    except ValueError as error:
-        if not error.args or f"num_layers={num_layers}" not in str(error.args[0]):
-            raise
-        raise ValueError(
-            f"{error}, as the first stage has: num_layers={settings.num_layers} and "
-            f"doublings={settings.doublings}"
-        ) from error
     with named_as(model="preset"):
         check_grows(model)
     return model
