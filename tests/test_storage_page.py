@@ -63,10 +63,10 @@ def test_the_table_has_all_arguments():
         "tfeff.datasets.dataset.Dataset.write_predictions": (
             "tfeff.datasets.Dataset.write_predictions"
         ),
-        "tfeff.encoders.preset_files.EncoderFiles.from_preset": (
+        "tfeff.encoders.preset_mixins.EncoderFiles.from_preset": (
             "tfeff.encoders.Encoder.from_preset"
         ),
-        "tfeff.encoders.preset_files.EncoderFiles.save_to_preset": (
+        "tfeff.encoders.preset_mixins.EncoderFiles.save_to_preset": (
             "tfeff.encoders.Encoder.save_to_preset"
         ),
     }

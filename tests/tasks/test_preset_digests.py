@@ -22,8 +22,9 @@ from tfeff.convert import BertTokenizer
 from tfeff.data import RobertaTokenizer
 from tfeff.data.text.byte_pairs import byte_symbols
 from tfeff.encoders import Encoder, EncoderMaskedLM, EncoderMaskedLMPreprocessor
-from tfeff.encoders.preset_files import check_preset, is_weights_file
+from tfeff.encoders.preset_digests import check_preset
 from tfeff.encoders.preset_heads import read_head
+from tfeff.encoders.preset_layout import is_weights_file
 from tfeff.objectives.heads import Head
 from tfeff.tasks import load_pretrained, save_pretrained
 from tfeff.utils.digests import FILE_NAME, check_digests, read_digests
@@ -62,8 +63,8 @@ def test_on_a_full_disk_an_earlier_preset_stays(tmp_path, monkeypatch):
     rows = EncoderMaskedLMPreprocessor(other, sequence_length=6)
     for saved, name in (
         (tiny(), "encoders.Encoder.save_weights"),
-        (tiny(), "encoders.preset_files.add_version"),
-        (tiny(), "encoders.preset_files.write_list"),
+        (tiny(), "encoders.preset_mixins.add_version"),
+        (tiny(), "encoders.preset_writing.write_list"),
         (EncoderMaskedLM(tiny(), rows), "encoders.Encoder.save_weights"),
         (EncoderMaskedLM(tiny(), rows), "data.BertTokenizer.save_assets"),
         (rows, "data.BertTokenizer.save_assets"),

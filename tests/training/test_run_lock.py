@@ -41,7 +41,7 @@ def test_a_second_process_is_told_who_is_at_work(tmp_path):
     assert status == 9
     assert re.search(
         f"`directory` must not be in use. Received: {re.escape(str(tmp_path))}/run, in "
-        f"which process {os.getpid()} on {socket.gethostname()}, since 2",
+        rf"which process {os.getpid()} on {socket.gethostname()} \(since 2",
         text,
     )
     assert sorted(os.listdir(run.directory)) == before

@@ -70,12 +70,12 @@ class LengthOfPreset:
     """
 
     @classmethod
-    def check_preset(cls, preset: str) -> None:
-        """Is called before the tokenizer of such a preset is read."""
+    def check_before_loading(cls, loader: Any) -> None:
+        """Is called with KerasHub's loader before the preset's tokenizer is read."""
 
     @classmethod
     def _add_missing_kwargs(cls, loader, kwargs):
-        cls.check_preset(loader.preset)
+        cls.check_before_loading(loader)
         length = loader.config["config"]["max_sequence_length"]
         kwargs = {"sequence_length": length, **kwargs}
         return super()._add_missing_kwargs(loader, kwargs)

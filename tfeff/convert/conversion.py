@@ -43,11 +43,6 @@ class Converted:
     heads: tuple[str, ...] = ()
     task: Objective | None = None
 
-    @property
-    def has_masked_lm_head(self) -> bool:
-        """Whether the preset has a masked language model head."""
-        return "masked_lm" in self.heads
-
 
 @paths(source=READ)
 def load(source: str | os.PathLike) -> Encoder:

@@ -23,8 +23,8 @@ from tfeff.data.text.roberta_tokenizer import RobertaTokenizer, with_prefix_spac
 from tfeff.data.text.tokenizers import check_tokenizer
 from tfeff.encoders import Encoder
 from tfeff.encoders.adapters import adapted_layers
-from tfeff.encoders.preset_files import is_weights_file, preset_folder
 from tfeff.encoders.preset_heads import read_heads, read_task
+from tfeff.encoders.preset_layout import is_weights_file, preset_folder
 from tfeff.objectives.heads import trained_model
 from tfeff.objectives.objective import Objective
 from tfeff.storage.arguments import READ_MODEL, WRITE, paths

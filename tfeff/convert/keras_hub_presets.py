@@ -11,11 +11,10 @@ from tfeff.convert.format import Format
 from tfeff.convert.keras_weights import read_keras_weights
 from tfeff.convert.reading import read_json
 from tfeff.convert.weights import Weight, attention_by_heads, part
+from tfeff.encoders.preset_layout import ENCODER_CONFIG, TASK_CONFIG, TASK_WEIGHTS
 
-CONFIG, _TASK = "config.json", "task.json"
 # Of the tensors of a task, this precedes their paths.
-_TASK_WEIGHTS = "task.weights.h5"
-_HEAD = f"{_TASK_WEIGHTS}/layers/masked_lm_head"
+_HEAD = f"{TASK_WEIGHTS}/layers/masked_lm_head"
 # KerasHub was called KerasNLP.
 _CLASS = re.compile(r"keras_(?:hub|nlp)>(\w+)")
 _KINDS = {"TextClassifier": "SequenceClassification", "MaskedLM": "MaskedLM"}
@@ -67,7 +66,7 @@ class KerasHub(Format):
         self._task = task
         dense = ["layers/dense", "layers/dense_1"]
         self._projection = dense.pop(0) if self._is_projected(config.values) else None
-        pooler, logits = dense[0], f"{_TASK_WEIGHTS}/layers/dense"
+        pooler, logits = dense[0], f"{TASK_WEIGHTS}/layers/dense"
         if not self.pooled:
             pooler, logits = logits, f"{logits}_1"
         of_pooler = {"pooler": lambda weights: _dense(part(weights), pooler)}
@@ -75,10 +74,10 @@ class KerasHub(Format):
         self.heads = {"masked_lm": _masked_lm_head} | (of_pooler if self.pooled else {})
         self.tasks = {"SequenceClassification": of_pooler | of_logits}
         self.left_out = {
-            rf"({_TASK_WEIGHTS}/)?optimizer/": "training state",
+            rf"({TASK_WEIGHTS}/)?optimizer/": "training state",
             r".*/seed_generator/vars/": "training state",
             # KerasHub 0.25 writes the encoder into both files.
-            rf"{_TASK_WEIGHTS}/layers/\w+_backbone/": "encoder, again",
+            rf"{TASK_WEIGHTS}/layers/\w+_backbone/": "encoder, again",
             **({f"{pooler}/vars/": "pooler"} if self.pooled else {}),
         }
         kind = self.kind_of(task_name)
@@ -87,7 +86,7 @@ class KerasHub(Format):
         elif kind == "SequenceClassification":
             self.left_out[f"({pooler}|{logits})/vars/"] = "task head"
         elif task is not None:
-            self.left_out[f"{_TASK_WEIGHTS}/"] = "task head"
+            self.left_out[f"{TASK_WEIGHTS}/"] = "task head"
 
     def kind_of(self, name: str) -> str:
         # The name itself for a class that is not KerasHub's, or of another encoder.
@@ -253,20 +252,20 @@ def read_keras_hub_preset(
     Raises:
         ValueError: if a file is missing or damaged, or the task is of another encoder.
     """
-    _, config = keras_object(os.path.join(directory, CONFIG))
+    _, config = keras_object(os.path.join(directory, ENCODER_CONFIG))
     tensors: dict[str, Any] = dict(read_keras_weights(directory, "model"))
-    path = os.path.join(directory, _TASK)
+    path = os.path.join(directory, TASK_CONFIG)
     if not os.path.exists(path):
-        if os.path.exists(os.path.join(directory, _TASK_WEIGHTS)):
+        if os.path.exists(os.path.join(directory, TASK_WEIGHTS)):
             raise ValueError(
-                f"{directory!r} must have {_TASK!r} beside {_TASK_WEIGHTS!r}. It is "
-                "missing"
+                f"{directory!r} must have {TASK_CONFIG!r} beside {TASK_WEIGHTS!r}. It "
+                "is missing"
             )
         return kind(config), config, tensors
     name, task = keras_object(path)
-    if os.path.exists(os.path.join(directory, _TASK_WEIGHTS)):
+    if os.path.exists(os.path.join(directory, TASK_WEIGHTS)):
         found = read_keras_weights(directory, "task")
-        tensors |= {f"{_TASK_WEIGHTS}/{n}": tensor for n, tensor in found.items()}
+        tensors |= {f"{TASK_WEIGHTS}/{n}": tensor for n, tensor in found.items()}
     form = kind(config, task, name)
     of_model: dict[str, Any] = {"architectures": [name]}
     if form.kind_of(name) in _KINDS.values():

@@ -8,7 +8,7 @@ import numpy as np
 
 from tfeff.convert.conversion import load_with_heads
 from tfeff.convert.folders import without_scheme
-from tfeff.encoders.preset_files import is_weights_file
+from tfeff.encoders.preset_layout import is_weights_file
 from tfeff.objectives.replaced_token import ReplacedTokenDetection
 from tfeff.storage.arguments import READ, paths
 from tfeff.tasks.pretrained import load_pretrained

@@ -25,7 +25,6 @@ from tfeff.convert.folders import (
 )
 from tfeff.convert.format import Format
 from tfeff.convert.keras_hub_presets import (
-    CONFIG,
     NAMES,
     keras_hub_class,
     read_keras_hub_preset,
@@ -34,7 +33,7 @@ from tfeff.convert.reading import check_fetched, read_json
 from tfeff.convert.safetensors import INDEX, read_safetensors
 from tfeff.convert.tf_checkpoint import read_tf_checkpoint
 from tfeff.encoders.encoder import foreign_class
-from tfeff.encoders.preset_files import is_weights_file, preset_folder
+from tfeff.encoders.preset_layout import ENCODER_CONFIG, is_weights_file, preset_folder
 from tfeff.utils.paths import check_model_path
 
 FAMILIES = ARCHITECTURES | {
@@ -120,8 +119,8 @@ def find(source: str | os.PathLike, generator: bool = False) -> Source:
     if indices:
         name = indices[0].removesuffix(".index")
         return _tensorflow(directory, files, name, generator)
-    path = os.path.join(directory, CONFIG)
-    if CONFIG in files and (kind := keras_hub_class(path)):
+    path = os.path.join(directory, ENCODER_CONFIG)
+    if ENCODER_CONFIG in files and (kind := keras_hub_class(path)):
         form, config, tensors = read_keras_hub_preset(directory, kind)
         return Source(directory, kind.family, form, config, tensors)
     _refuse(directory, files, on_hub)

@@ -17,7 +17,7 @@ from tfeff.convert.json_tokenizer import TokenizerJson
 from tfeff.convert.reading import read_bytes, read_json
 from tfeff.convert.sources import tokens_family
 from tfeff.convert.tokenizer import make_tokenizer, make_tokenizer_of_file
-from tfeff.encoders.preset_files import preset_folder
+from tfeff.encoders.preset_layout import preset_folder
 from tfeff.storage.arguments import READ_TOKENIZER, paths
 from tfeff.tasks.pretrained import split_step
 from tfeff.tasks.run_tokenizer import (

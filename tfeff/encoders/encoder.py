@@ -9,7 +9,7 @@ from tfeff.compat.models import TellsAllWeights
 from tfeff.compat.saving import SavedReference, untracked
 from tfeff.encoders.adapters import Adapters
 from tfeff.encoders.layer_states import layer_states, make_with_states
-from tfeff.encoders.preset_files import EncoderFiles
+from tfeff.encoders.preset_mixins import EncoderFiles
 from tfeff.encoders.quantization import ChecksBeforeSaving, check_keeps_quantization
 from tfeff.encoders.stack import apply_blocks, make_blocks
 from tfeff.formats.export_model import export_outputs

@@ -13,13 +13,11 @@ from tfeff.compat.layers import StaysFrozen
 from tfeff.compat.tokenizers import LengthOfPreset
 from tfeff.encoders.encoder import Encoder, check_encoder
 from tfeff.encoders.layer_states import layer_states, make_with_states
-from tfeff.encoders.preset_files import (
-    TASK_FILES,
-    TASK_WEIGHTS,
-    ReadsURL,
-    check_beside,
+from tfeff.encoders.preset_digests import check_beside, check_settings_and_assets
+from tfeff.encoders.preset_layout import TASK_FILES, TASK_WEIGHTS
+from tfeff.encoders.preset_mixins import ReadsURL
+from tfeff.encoders.preset_writing import (
     check_no_heads,
-    check_settings_and_assets,
     replaced_when_whole,
     reserve_weights,
 )
@@ -130,8 +128,8 @@ class _Rows(LengthOfPreset, ReadsURL):
         super().load_preset_assets(preset)
 
     @classmethod
-    def check_preset(cls, preset):
-        check_settings_and_assets(preset)
+    def check_before_loading(cls, loader):
+        check_settings_and_assets(loader.preset)
 
 
 @keras.saving.register_keras_serializable(package="tfeff")

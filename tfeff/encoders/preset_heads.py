@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from tfeff.encoders.hub_heads import hub_head_names, hub_task, read_hub_heads
-from tfeff.encoders.preset_files import (
+from tfeff.encoders.preset_digests import add_digests, check_preset
+from tfeff.encoders.preset_layout import (
     CONFIGS,
+    ENCODER_CONFIG,
     HEAD,
+    TASK_CONFIG,
     TASK_FILES,
-    add_digests,
     belongs_to_tokenizer,
-    check_preset,
     is_weights_file,
 )
 from tfeff.utils.checks import check_bool, check_path
@@ -26,8 +27,6 @@ from tfeff.utils.digests import FILE_NAME, files_below, read_digests
 from tfeff.utils.files import atomic_folder
 from tfeff.utils.paths import check_new_path
 from tfeff.utils.reading import raise_unreadable
-
-_TASK = TASK_FILES[0]
 
 
 def check_preset_path(name: str, path: object, overwrite: bool) -> str:
@@ -73,7 +72,7 @@ def _no_preset(folder):
     others = others or [x for x in files if not _is_of_preset(x)]
     if others:
         return f"which has {', '.join(others[:5])}"
-    missing = {CONFIGS[0], FILE_NAME} - names
+    missing = {ENCODER_CONFIG, FILE_NAME} - names
     if missing:
         return f"which has no {' and no '.join(sorted(missing))}"
     try:
@@ -119,9 +118,10 @@ def save_preset(
         for name, arrays in heads.items():
             np.savez(os.path.join(unfinished, name + HEAD), **arrays)
         if task is not None:
-            with open(os.path.join(unfinished, _TASK), "w", encoding="utf-8") as file:
+            path = os.path.join(unfinished, TASK_CONFIG)
+            with open(path, "w", encoding="utf-8") as file:
                 json.dump(task, file, indent=4)
-        add_digests(unfinished, lambda name: name == _TASK or name.endswith(HEAD))
+        add_digests(unfinished, lambda name: name == TASK_CONFIG or name.endswith(HEAD))
 
 
 def head_names(folder: str) -> list[str]:
@@ -177,10 +177,10 @@ def read_task(folder: str) -> dict | None:
 
 
 def _read_task(folder):
-    path = os.path.join(folder, _TASK)
+    path = os.path.join(folder, TASK_CONFIG)
     if not os.path.exists(path):
         return None
-    check_preset(folder, lambda file: file == _TASK)
+    check_preset(folder, lambda file: file == TASK_CONFIG)
     try:
         with open(path, encoding="utf-8") as file:
             task = json.load(file)

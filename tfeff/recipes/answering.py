@@ -38,7 +38,7 @@ from tfeff.recipes.runs import (
 )
 from tfeff.recipes.settings import check_settings
 from tfeff.recipes.shared_examples import print_shared
-from tfeff.recipes.starting import load_pretrained, print_frozen
+from tfeff.recipes.starting import load_for_training, print_frozen
 from tfeff.recipes.task_dataset import best_metric, find_dataset
 from tfeff.recipes.tuning import Tuning, check_lora, load_best, make_grid
 from tfeff.recipes.unknown_tokens import print_unknown
@@ -285,7 +285,7 @@ def make_tuning(settings, task, begun, strategy, callbacks):
 
 def make_model(settings, seed, begun):
     """The pretrained encoder, long enough, with a head for answers."""
-    encoder, _ = load_pretrained(settings, seed=seed)
+    encoder, _ = load_for_training(settings, seed=seed)
     model = tfeff.tasks.SpanQA(encoder)
     assign_heads(model, begun)
     return model

@@ -22,11 +22,12 @@ from tfeff.recipes.runs import (
     examples_in_step,
     metrics_line,
     open_run,
+    pads_to_longest,
     print_finetune_next,
     recipe_running,
 )
 from tfeff.recipes.settings import changed, check_settings
-from tfeff.recipes.starting import load_pretrained, print_frozen
+from tfeff.recipes.starting import load_for_training, print_frozen
 from tfeff.recipes.task_dataset import best_metric, find_dataset
 from tfeff.recipes.task_scores import print_undefined
 from tfeff.recipes.tuning import Tuning, check_lora, load_best, make_grid
@@ -119,7 +120,7 @@ def embed(
                 f"some. Received: examples=None, run_dir={settings.run_dir!r}"
             )
         strategy = tfeff.training.make_strategy(settings.strategy, settings.tpu)
-        encoder, tokenizer = load_pretrained(settings)
+        encoder, tokenizer = load_for_training(settings)
         length = settings.sequence_length or encoder.max_sequence_length
         if examples is not None:
             for batch_size in settings.batch_sizes:
@@ -168,7 +169,7 @@ def embed(
                 own_callbacks,
                 untrained,
                 # Texts are scored and served in rows of the full length.
-                settings.strategy != "tpu" and not encoder.length_dependent,
+                pad_to_longest=pads_to_longest(settings, encoder),
             )
             best_model = os.path.join(summary["best"]["folder"], MODEL)
             model = load_best(settings, summary["best"]["folder"], run)
@@ -368,7 +369,7 @@ def train(
         num_examples=len(examples),
         sequence_length=rows.num_texts * scored.sequence_length,
         make_model=lambda seed, _: make_model(
-            settings, load_pretrained(settings, seed=seed)[0]
+            settings, load_for_training(settings, seed=seed)[0]
         ),
         make_batches=lambda in_step, seed: rows.dataset(
             in_step, seed, pad_to_longest=pad_to_longest

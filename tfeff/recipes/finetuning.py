@@ -29,12 +29,13 @@ from tfeff.recipes.runs import (
     draw,
     examples_in_step,
     open_run,
+    pads_to_longest,
     print_report_next,
     recipe_running,
 )
 from tfeff.recipes.settings import check_settings
 from tfeff.recipes.shared_examples import print_shared
-from tfeff.recipes.starting import load_pretrained, print_frozen
+from tfeff.recipes.starting import load_for_training, print_frozen
 from tfeff.recipes.task_dataset import best_metric, find_dataset, task_class
 from tfeff.recipes.task_scores import (
     has_ratings,
@@ -133,7 +134,7 @@ def finetune(
         with named_as(step="pretrained_steps", run_dir="pretrained"):
             for step in settings.pretrained_steps:
                 run_checkpoint(settings.pretrained, step)
-        encoder, tokenizer = load_pretrained(settings, *settings.pretrained_steps[:1])
+        encoder, tokenizer = load_for_training(settings, *settings.pretrained_steps[:1])
         print_frozen(encoder)
         check_lora(settings, encoder)
         task = make_task(settings, dataset, encoder, tokenizer)
@@ -257,7 +258,7 @@ def make_task(settings, dataset, encoder, tokenizer):
     metric = best_metric(settings, dataset)
     pad_to_longest = settings.pad_to_longest
     if pad_to_longest is None:
-        pad_to_longest = not (encoder.length_dependent or settings.strategy == "tpu")
+        pad_to_longest = pads_to_longest(settings, encoder)
     length = settings.sequence_length or encoder.max_sequence_length
     train = read(dataset, "train", settings.data, settings.skip_malformed)
     copied = check_segments(settings, train, encoder, tokenizer)
@@ -357,7 +358,7 @@ def make_tuning(settings, task, begun, units, strategy, callbacks):
 
 def load_encoder(settings, copies_segments, step, seed):
     """The encoder to fine-tune, whose segments may all begin as the first one."""
-    encoder, _ = load_pretrained(settings, step, seed)
+    encoder, _ = load_for_training(settings, step, seed)
     if copies_segments:
         begin_as_first(encoder)
     return encoder

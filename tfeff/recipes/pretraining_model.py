@@ -12,7 +12,7 @@ from tfeff.objectives.registry import is_of_tfeff
 from tfeff.recipes.heads import PretrainedHeads
 from tfeff.recipes.pretrain_settings import OBJECTIVE, PretrainSettings
 from tfeff.recipes.settings import changed
-from tfeff.recipes.starting import load_pretrained, print_frozen
+from tfeff.recipes.starting import load_for_training, print_frozen
 from tfeff.utils.checks import check_choice
 from tfeff.utils.naming import named_as
 
@@ -42,7 +42,7 @@ def mask_rate(chosen: tfeff.objectives.PretrainingObjective) -> float | None:
 def make_model(settings: PretrainSettings, **changes) -> keras.Model:
     """The compiled model of the settings; `changes` are arguments of the encoder."""
     if settings.pretrained:
-        encoder, _ = load_pretrained(settings, seed=settings.seed)
+        encoder, _ = load_for_training(settings, seed=settings.seed)
         print_frozen(encoder)
     else:
         names = ("dropout", "attention_dropout", "memory_efficient")

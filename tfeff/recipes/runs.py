@@ -133,6 +133,15 @@ def recipe_running() -> Iterator[None]:
         yield
 
 
+def pads_to_longest(settings: Any, encoder: tfeff.encoders.Encoder) -> bool:
+    """Whether batches are padded to their longest row alone, where nobody chooses.
+
+    They are not where more padding changes the outputs, nor on a TPU, which compiles
+    for each shape.
+    """
+    return not (encoder.length_dependent or settings.strategy == "tpu")
+
+
 def examples_in_step(
     settings: Any, batch_size: int, strategy: tf.distribute.Strategy
 ) -> int:

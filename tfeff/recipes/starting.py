@@ -33,7 +33,7 @@ def print_frozen(encoder: tfeff.encoders.Encoder) -> None:
         )
 
 
-def load_pretrained(settings: Any, step: int | None = None, seed: int = 0):
+def load_for_training(settings: Any, step: int | None = None, seed: int = 0):
     """The encoder, long enough, of a step or of the end, and its tokenizer.
 
     Args:

@@ -23,7 +23,7 @@ from tfeff.recipes.runs import (
     examples_in_step,
     make_optimizer,
 )
-from tfeff.recipes.starting import load_pretrained
+from tfeff.recipes.starting import load_for_training
 from tfeff.training import interrupted_fit
 from tfeff.training.held_signals import HeldSignals
 from tfeff.training.interrupted_fit import interrupted_step
@@ -77,7 +77,7 @@ def check_lora(settings: TunedSettings, encoder: tfeff.encoders.Encoder) -> None
     if settings.sequence_length and encoder.position == "absolute":
         as_pretrained = dataclasses.replace(settings, sequence_length=None)
         step = getattr(settings, "pretrained_steps", ())[:1]
-        longest = load_pretrained(as_pretrained, *step)[0].max_sequence_length
+        longest = load_for_training(as_pretrained, *step)[0].max_sequence_length
         if settings.sequence_length > longest:
             new["sequence_length"] = settings.sequence_length
     if new:

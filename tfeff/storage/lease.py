@@ -6,16 +6,14 @@ write of a new object is all that a storage has to have. Ages are by its own clo
 """
 
 import contextlib
-import datetime
 import json
-import os
 import re
 import secrets
-import socket
 import threading
 import time
 
 from tfeff.storage.place import Place
+from tfeff.utils.holder import described, this_process
 from tfeff.utils.job_output import say
 
 FOLDER = "tfeff-lease"
@@ -38,12 +36,7 @@ class Lease:
 
     def __init__(self, place: Place, copy: str | None = None):
         self._place, self._copy = place, copy
-        self._holder = {
-            "id": secrets.token_hex(8),
-            "pid": os.getpid(),
-            "host": socket.gethostname(),
-            "since": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
-        }
+        self._holder = {"id": secrets.token_hex(8), **this_process()}
         # On some storages a file that is being written again is empty for a moment.
         self._at_work = threading.Lock()
         self._number = self._take()
@@ -108,13 +101,14 @@ class Lease:
             if seen not in (None, renewed):
                 raise ValueError(
                     f"`{self._place.name}` must not be in use. Received: "
-                    f"{self._place.name}={self._place.url!r}, in which {_told(holder)} "
-                    "is at work. Wait for its end, or use another one."
+                    f"{self._place.name}={self._place.url!r}, in which "
+                    f"{described(holder)} is at work. Wait for its end, or use another "
+                    "one."
                 )
             if not told:
                 told = True
                 say(
-                    f"{self._place.url} was left by {_told(holder)}, or is in use: "
+                    f"{self._place.url} was left by {described(holder)}, or is in use: "
                     f"waiting up to {SECONDS:.0f} seconds to see which"
                 )
             seen = renewed
@@ -140,7 +134,7 @@ class Lease:
         while not self._released.wait(SECONDS / _RENEWALS):
             try:
                 if not self._is_ours():
-                    self._lost = _told(self._read(max(self._numbers(), default=0)))
+                    self._lost = described(self._read(max(self._numbers(), default=0)))
                     return
                 self._write_again()
                 told = False
@@ -156,7 +150,7 @@ class Lease:
         if self._lost is None:
             newest = max(self._numbers(), default=0)
             if newest > self._number or not self._is_ours():
-                self._lost = _told(self._read(newest))
+                self._lost = described(self._read(newest))
 
     def _is_old(self):
         """Whether others may take it over."""
@@ -223,10 +217,3 @@ def _read(place, name) -> dict | None:
 
 def _name(number):
     return f"{FOLDER}/{number:08d}.json"
-
-
-def _told(holder):
-    if not holder or "pid" not in holder:
-        return "another process"
-    since = f" (since {holder['since']})" if "since" in holder else ""
-    return f"process {holder['pid']} on {holder.get('host')}{since}"

@@ -17,17 +17,17 @@ from tfeff.data.text.tokenizers import check_tokenizer
 from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import foreign_class
 from tfeff.encoders.extend_length import extend_length
-from tfeff.encoders.preset_files import (
+from tfeff.encoders.preset_digests import check_preset, saved_dtype, written_by
+from tfeff.encoders.preset_heads import check_preset_path, save_preset
+from tfeff.encoders.preset_layout import (
+    ENCODER_CONFIG,
+    TOKENIZER_CONFIG,
     architecture_hint,
     belongs_to_tokenizer,
-    check_preset,
     checkpoint_hint,
     is_weights_file,
     preset_folder,
-    saved_dtype,
-    written_by,
 )
-from tfeff.encoders.preset_heads import check_preset_path, save_preset
 from tfeff.encoders.quantization import check_keeps_quantization
 from tfeff.encoders.swap_positions import METHODS
 from tfeff.layers.encoder_block import check_memory_efficient
@@ -51,9 +51,6 @@ from tfeff.utils.naming import named_as
 from tfeff.utils.reading import DAMAGE, is_unreadable
 from tfeff.utils.run_files import CHECKPOINTS
 from tfeff.utils.types import DType
-
-_CONFIG = "config.json"
-_TOKENIZER = "tokenizer.json"
 
 
 @paths(path=WRITE)
@@ -268,7 +265,7 @@ def _read_preset(path, overrides):
 
 def _foreign_class_of(preset):
     try:
-        return foreign_class(read_object(os.path.join(preset, _CONFIG)))
+        return foreign_class(read_object(os.path.join(preset, ENCODER_CONFIG)))
     except ValueError:  # It is damaged, which is told where it is read.
         return None
 
@@ -300,10 +297,9 @@ def find_preset(path):
     path = check_path("path", path)
     preset = preset_folder(path)
     present = os.listdir(preset) if os.path.isdir(preset) else []
+    needed = {ENCODER_CONFIG: "an encoder", TOKENIZER_CONFIG: "its tokenizer"}
     missing = [
-        f"{what} ({name})"
-        for name, what in ((_CONFIG, "an encoder"), (_TOKENIZER, "its tokenizer"))
-        if name not in present
+        f"{what} ({name})" for name, what in needed.items() if name not in present
     ]
     if not any(map(is_weights_file, present)):
         missing.append("its weights (model.weights.h5)")
@@ -351,7 +347,7 @@ def _folder_hint(path, present, missing):
         return ", as tfeff has uploaded it: give its URL, such as file:// and the path"
     if hint := checkpoint_hint(present):
         return hint
-    if len(missing) == 1 and _TOKENIZER not in present:
+    if len(missing) == 1 and TOKENIZER_CONFIG not in present:
         return (
             ", as `tfeff convert` leaves it where the source has no files of one: put "
             "them beside the source's weights and convert it again. "

@@ -10,7 +10,8 @@ import keras
 import keras_hub
 
 from tfeff import data
-from tfeff.encoders.preset_files import add_digests, belongs_to_tokenizer, check_preset
+from tfeff.encoders.preset_digests import add_digests, check_preset
+from tfeff.encoders.preset_layout import TOKENIZER_CONFIG, belongs_to_tokenizer
 from tfeff.storage.arguments import READ_MODEL, paths
 from tfeff.utils.files import atomic_folder
 from tfeff.utils.json_files import read_object
@@ -75,7 +76,7 @@ def read_preset_tokenizer(folder: str) -> keras_hub.tokenizers.Tokenizer:
     KerasHub itself needs the configuration of an encoder beside it, and looks for a
     tokenizer of the encoder's class.
     """
-    config = read_object(os.path.join(folder, "tokenizer.json"))
+    config = read_object(os.path.join(folder, TOKENIZER_CONFIG))
     tokenizer = keras.saving.deserialize_keras_object(config)
     if not isinstance(tokenizer, keras_hub.tokenizers.Tokenizer):
         raise ValueError("tokenizer.json must name the tokenizer's class")

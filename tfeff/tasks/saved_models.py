@@ -8,8 +8,8 @@ import keras_hub
 import numpy as np
 
 from tfeff.encoders import preset_heads
-from tfeff.encoders.preset_files import preset_folder
 from tfeff.encoders.preset_heads import head_names, read_head, read_task
+from tfeff.encoders.preset_layout import preset_folder
 from tfeff.objectives import registry
 from tfeff.objectives.heads import heads_of, trained_model
 from tfeff.objectives.masked_lm import HEAD_SETTINGS, MaskedLM

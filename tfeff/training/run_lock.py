@@ -1,15 +1,14 @@
 """One process at a time in a run directory."""
 
 import contextlib
-import datetime
 import errno
 import fcntl
 import json
 import os
-import socket
 import weakref
 
 from tfeff.utils.files import make_folder
+from tfeff.utils.holder import described, this_process
 from tfeff.utils.run_files import LOCK
 
 # The locks of this process by directory: it may open a run several times.
@@ -46,14 +45,10 @@ class RunLock:
         self.made: list[str] = []
         self.at_end = contextlib.ExitStack()
         self.at_end.callback(_remove, path, self._descriptor)
-        holder = {
-            "pid": os.getpid(),
-            "host": socket.gethostname(),
-            "since": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
-        }
+        note = json.dumps(this_process()).encode() + b"\n"
         try:
             os.ftruncate(self._descriptor, 0)
-            os.pwrite(self._descriptor, json.dumps(holder).encode() + b"\n", 0)
+            os.pwrite(self._descriptor, note, 0)
             os.fsync(self._descriptor)  # Other machines read it, see `read`.
         except OSError:
             _remove(path, self._descriptor)
@@ -145,10 +140,9 @@ def _locked_file(path):
 def _holder(descriptor):
     """Who has the lock, as far as the file tells."""
     try:
-        holder = json.loads(os.pread(descriptor, 1000, 0))
-        return f"process {holder['pid']} on {holder['host']}, since {holder['since']},"
-    except (ValueError, KeyError, TypeError):
-        return "another process"
+        return described(dict(json.loads(os.pread(descriptor, 1000, 0))))
+    except (TypeError, ValueError):
+        return described(None)
 
 
 def _is_at(path, descriptor):

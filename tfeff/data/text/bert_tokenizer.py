@@ -10,7 +10,7 @@ import tensorflow_text as tf_text
 from tfeff.compat.tokenizers import OpenWordPiece
 from tfeff.data.text.flat import joined
 from tfeff.encoders import Encoder
-from tfeff.encoders.preset_files import TokenizerFiles
+from tfeff.encoders.preset_mixins import TokenizerFiles
 from tfeff.utils.checks import check_bool
 from tfeff.utils.types import Config, Tensor
 

@@ -13,7 +13,7 @@ from tfeff.data.arrays import check_int32
 from tfeff.data.text.byte_pairs import MergeRules, byte_symbols, merge, words
 from tfeff.data.text.flat import row_ids, rows_of, sums
 from tfeff.encoders import Encoder
-from tfeff.encoders.preset_files import TokenizerFiles
+from tfeff.encoders.preset_mixins import TokenizerFiles
 from tfeff.utils.checks import (
     check_bool,
     check_integer,

@@ -5,7 +5,7 @@ import keras_hub
 
 from tfeff.compat.tokenizers import add_special_token
 from tfeff.encoders import Encoder
-from tfeff.encoders.preset_files import TokenizerFiles
+from tfeff.encoders.preset_mixins import TokenizerFiles
 
 
 @keras.saving.register_keras_serializable(package="tfeff")
