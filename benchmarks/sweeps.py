@@ -38,8 +38,8 @@ from sweep_report import CURVES, FIELDS, report
 from sweep_table import SPANS, SWEEPS
 
 from tfeff.recipes.answer_settings import AnswerSettings
+from tfeff.recipes.fields import fields_of, parse_argument
 from tfeff.recipes.finetune_settings import FinetuneSettings
-from tfeff.recipes.settings import fields_of, parse_argument
 
 PROGRAMS = {"answer": AnswerSettings, "finetune": FinetuneSettings}
 WIDTHS = ("hidden_dim", "intermediate_dim", "embedding_dim")

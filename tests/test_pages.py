@@ -88,7 +88,7 @@ def test_links_lead_somewhere(page):
 def test_commands_of_pages_exist(page):
     """Targets of make, commands of tfeff, and their flags."""
     from tfeff.command.main import COMMANDS, _load
-    from tfeff.recipes.settings import fields_of
+    from tfeff.recipes.fields import fields_of
 
     text = text_of(page)
     flags = {

@@ -16,7 +16,7 @@ import tfeff
 from tfeff.command import flags
 from tfeff.command.main import COMMANDS, _load
 from tfeff.encoders.stack import make_blocks
-from tfeff.recipes.settings import fields_of
+from tfeff.recipes.fields import fields_of
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PENDING = "TODO"

@@ -14,7 +14,7 @@ from tests.subjects.modules import import_all
 from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tests.subjects.stores import make_store
 from tfeff.command import main
-from tfeff.recipes.settings import fields_of
+from tfeff.recipes.fields import fields_of
 from tfeff.storage import arguments
 
 PAGE = "docs/STORAGE.md"

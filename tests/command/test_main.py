@@ -15,8 +15,8 @@ from tests.subjects.settings import Example
 from tests.subjects.streams import unreadable
 from tfeff.command import flag_groups, flags, main
 from tfeff.recipes.configurations import CONFIGURATIONS
+from tfeff.recipes.fields import fields_of
 from tfeff.recipes.pretrain_settings import PretrainSettings
-from tfeff.recipes.settings import fields_of
 
 
 def output(capsys, *arguments):

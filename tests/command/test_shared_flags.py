@@ -3,7 +3,7 @@
 import pytest
 
 from tfeff.command import main
-from tfeff.recipes.settings import fields_of
+from tfeff.recipes.fields import fields_of
 
 # What may differ from command to command beside the default, and why.
 DIFFERENT = {

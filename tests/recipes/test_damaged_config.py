@@ -6,8 +6,8 @@ import pytest
 
 from tfeff import recipes
 from tfeff.recipes.evaluating import read_settings
+from tfeff.recipes.fields import fields_of
 from tfeff.recipes.runs import open_run, upgraded
-from tfeff.recipes.settings import fields_of
 
 CLASSES = [
     recipes.AnswerSettings,

@@ -14,8 +14,8 @@ from tests.subjects.recipes import ENVIRONMENT, SMALL
 from tests.subjects.stores import make_quick_store
 from tfeff import recipes
 from tfeff.recipes.data_record import keep_data
+from tfeff.recipes.fields import fields_of
 from tfeff.recipes.runs import open_run
-from tfeff.recipes.settings import fields_of
 from tfeff.training import RunDirectory
 
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tfeff.command import flags, main
-from tfeff.recipes.settings import fields_of
+from tfeff.recipes.fields import fields_of
 
 # What all commands mean by a name, and values outside of it. A flag that several
 # commands have is of the same kind in each, which `command/test_shared_flags.py` tests.

@@ -8,7 +8,7 @@ import pytest
 
 import tfeff
 from tfeff.command import main
-from tfeff.recipes.settings import fields_of
+from tfeff.recipes.fields import fields_of
 
 TEXTS = [f"{i} green bottles hanging on the wall" for i in range(16)]
 SIZES = dict(num_layers=1, hidden_dim=16, num_heads=2, intermediate_dim=16)

@@ -15,7 +15,8 @@ import tfeff
 from tests.subjects.settings import Example
 from tfeff import recipes
 from tfeff.recipes import runs
-from tfeff.recipes.settings import setting, settings
+from tfeff.recipes.fields import setting
+from tfeff.recipes.settings import settings
 
 
 @settings

@@ -17,7 +17,8 @@ from tfeff.recipes import (
     PretrainSettings,
     StackSettings,
 )
-from tfeff.recipes.settings import fields_of, parse_argument, setting, settings
+from tfeff.recipes.fields import fields_of, parse_argument, setting
+from tfeff.recipes.settings import settings
 
 
 def test_values_have_the_types_of_their_fields():

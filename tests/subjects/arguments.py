@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tfeff import data, encoders, export, objectives, recipes, tasks, training
-from tfeff.recipes.settings import fields_of
+from tfeff.recipes.fields import fields_of
 
 
 def tiny(**changes):

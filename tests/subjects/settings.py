@@ -1,6 +1,7 @@
 """A recipe's settings that have every type of value."""
 
-from tfeff.recipes.settings import Settings, setting, settings
+from tfeff.recipes.fields import setting
+from tfeff.recipes.settings import Settings, settings
 
 
 @settings

@@ -5,8 +5,9 @@ import json
 from collections.abc import Mapping
 
 from tfeff.recipes.configurations import CONFIGURATIONS, Configuration, known
+from tfeff.recipes.fields import fields_of, setting
 from tfeff.recipes.pretrain_settings import RATE
-from tfeff.recipes.settings import Settings, fields_of, setting, settings
+from tfeff.recipes.settings import Settings, settings
 from tfeff.utils.checks import check_choice
 
 # The settings that decide a training most.

@@ -1,7 +1,8 @@
 """`tfeff convert`."""
 
 import tfeff
-from tfeff.recipes.settings import Settings, setting, settings
+from tfeff.recipes.fields import setting
+from tfeff.recipes.settings import Settings, settings
 from tfeff.utils.job_output import job_output
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from tfeff.recipes.settings import Field
+from tfeff.recipes.fields import Field
 
 # Commands with fewer flags list them without groups.
 MANY = 16

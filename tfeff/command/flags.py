@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from absl import flags
 
 from tfeff.command.flag_groups import grouped
-from tfeff.recipes.settings import Field, Settings, fields_of
+from tfeff.recipes.fields import Field, fields_of
+from tfeff.recipes.settings import Settings
 from tfeff.utils.job_output import say
 
 WIDTH = 88  # Of lines at most.

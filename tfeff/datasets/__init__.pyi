@@ -4,9 +4,6 @@ from .conll import (
     conll_dataset as conll_dataset,
 )
 from .conll import (
-    phrase_metrics as phrase_metrics,
-)
-from .conll import (
     read_conll as read_conll,
 )
 from .dataset import Dataset as Dataset
@@ -31,6 +28,7 @@ from .metrics import (
     spearman as spearman,
 )
 from .mrqa import read_mrqa as read_mrqa
+from .phrases import phrase_metrics as phrase_metrics
 from .race import read_race as read_race
 from .registry import (
     get as get,

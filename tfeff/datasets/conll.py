@@ -20,34 +20,33 @@ Reference:
 
 import functools
 import itertools
-import math
 import os
 import re
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from tfeff.data.arrays import as_array
 from tfeff.data.finetuning.examples import TokenExamples, chosen
-from tfeff.datasets.checks import check_classes, check_names
+from tfeff.datasets.checks import check_names
 from tfeff.datasets.dataset import Dataset
 from tfeff.datasets.files import malformed, numbered_lines
-from tfeff.datasets.metrics import accuracy
+from tfeff.datasets.phrases import (
+    PHRASE_METRICS,
+    check_labels,
+    is_of_phrase,
+    some_metrics,
+)
 from tfeff.datasets.submissions import check_fields, new_file, write_lines
 from tfeff.storage.arguments import READ, paths
 from tfeff.utils.checks import (
     check_bool,
     check_choice,
     check_integer,
-    check_ordered,
     check_path,
     near_miss,
 )
 
 _SUFFIXES = (".txt", ".tsv", ".conll", ".iob2")
-_METRICS = ("f1", "precision", "recall", "accuracy")
 _DOCUMENT = "-DOCSTART-"
 # How B- and I- say what prefixes of BIOES and BILOU do.
 _OTHER_SCHEMES = {"S": "B", "U": "B", "E": "I", "L": "I"}
@@ -224,7 +223,7 @@ def conll_dataset(
         )
     word_column = check_integer("word_column", word_column, -100)
     label_column = check_integer("label_column", label_column, -100)
-    fitting = _METRICS if all(map(_is_of_phrase, labels)) else ("accuracy",)
+    fitting = PHRASE_METRICS if all(map(is_of_phrase, labels)) else ("accuracy",)
     metric_names = check_names("metric_names", attributes.get("metric_names", fitting))
     if "scorer" not in attributes:
         for metric in metric_names:
@@ -265,7 +264,7 @@ def conll_dataset(
         "more_tests": "reader" not in attributes,
         "label_names": labels,
         "metric_names": metric_names,
-        "scorer": functools.partial(_some_metrics, metric_names),
+        "scorer": functools.partial(some_metrics, metric_names),
         "writer": functools.partial(_write, name),
     }
     return Dataset(**(defaults | attributes))
@@ -289,111 +288,6 @@ def _labels(types):
             "are given as `label_names`."
         )
     return ("O", *(f"{mark}-{kind}" for kind in types for mark in "BI"))
-
-
-def _is_of_phrase(label):
-    return label == "O" or label.startswith(("B-", "I-"))
-
-
-def _some_metrics(names, examples, predictions):
-    if names == ("accuracy",):
-        right, found = map(np.concatenate, _compared(examples, predictions))
-        return {"accuracy": accuracy(right, found)}
-    scores = phrase_metrics(examples, predictions)
-    return {name: scores[name] for name in names}
-
-
-def phrase_metrics(
-    examples: TokenExamples, predictions: Sequence[np.ndarray]
-) -> dict[str, float]:
-    """F1, precision and recall of phrases, and the accuracy of words.
-
-        precision = TP / (TP + FP)
-        recall = TP / (TP + FN)
-        f1 = 2 TP / (2 TP + FP + FN)
-        accuracy = 1/W Σ_w [y_w = p_w]
-
-    with `TP` phrases that are found, `FP` predicted ones that are wrong and `FN` that
-    are missed, and the labels `y` and predictions `p` of all `W` words. A phrase counts
-    as found if its type, first and last word are right. Labels are read as CoNLL's
-    `conlleval` reads them: an `I-` without a `B-` before it begins a phrase.
-
-    Args:
-        examples: sentences with labels.
-        predictions: for each sentence `[W]` integers, the predicted labels.
-
-    Returns:
-        `f1`, `precision`, `recall` and `accuracy`; NaN where it is 0 / 0.
-
-    Raises:
-        ValueError: if there are no labels, the lengths differ, or a prediction is none
-            of the labels.
-        TypeError: if the predictions are not lists of integers.
-
-    Example:
-
-    >>> import tfeff
-    >>> examples = tfeff.data.TokenExamples(
-    ...     (("Ada", "and", "Bob"),), ([1, 0, 1],), ("O", "B-PER", "I-PER"), ("0",)
-    ... )
-    >>> tfeff.datasets.phrase_metrics(examples, [[1, 2, 1]])
-    {'f1': 0.5, 'precision': 0.5, 'recall': 0.5, 'accuracy': 0.6666666666666666}
-    """
-    from seqeval import metrics
-
-    right, found = (
-        [[examples.label_names[label] for label in row] for row in rows]
-        for rows in _compared(examples, predictions)
-    )
-    with warnings.catch_warnings():
-        # NaN says what is undefined; labels need not be of phrases.
-        warnings.simplefilter("ignore")
-        scores = {
-            "f1": metrics.f1_score(right, found),
-            "precision": metrics.precision_score(right, found),
-            "recall": metrics.recall_score(right, found),
-            "accuracy": metrics.accuracy_score(right, found),
-        }
-        wanted, got = (
-            len(metrics.sequence_labeling.get_entities(rows)) for rows in (right, found)
-        )
-    defined = {"f1": wanted + got, "precision": got, "recall": wanted, "accuracy": 1}
-    return {
-        name: float(score) if defined[name] else math.nan
-        for name, score in scores.items()
-    }
-
-
-def _compared(examples, predictions):
-    """The labels of the sentences, and the predicted ones, or an error."""
-    if not isinstance(examples, TokenExamples):
-        raise TypeError(
-            f"`examples` must be `TokenExamples`. Received: examples={examples!r:.80}"
-        )
-    if examples.labels is None:
-        raise ValueError("`examples` must have labels. Received: none")
-    return examples.labels, check_labels(examples, predictions)
-
-
-def check_labels(
-    examples: TokenExamples, predictions: Sequence[np.ndarray]
-) -> list[np.ndarray]:
-    """The predicted labels of each sentence as arrays `[W]`, or an error."""
-    check_ordered("predictions", predictions, "labels for each sentence")
-    predictions = [
-        as_array("predictions", row, "labels of words") for row in predictions
-    ]
-    sizes = [len(sentence) for sentence in examples.words]
-    if [row.shape for row in predictions] != [(size,) for size in sizes]:
-        raise ValueError(
-            "`predictions` must have a label for each word of each sentence. Received: "
-            f"{sum(row.size for row in predictions)} labels in {len(predictions)} "
-            f"sentences, for {sum(sizes)} words in {len(sizes)}"
-        )
-    return [
-        check_classes("predictions", row, examples.label_names, f" of {index}")
-        for index, row in enumerate(predictions)
-    ]
 
 
 def _is_between(line):

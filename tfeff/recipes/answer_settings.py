@@ -2,8 +2,9 @@
 
 from typing import Any, ClassVar
 
+from tfeff.recipes.fields import setting
 from tfeff.recipes.optimizer_settings import TuningSettings
-from tfeff.recipes.settings import setting, settings
+from tfeff.recipes.settings import settings
 
 
 @settings

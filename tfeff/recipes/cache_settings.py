@@ -1,7 +1,8 @@
 """Settings of caches that are built before a training."""
 
 from tfeff.recipes.corpus_settings import CorpusSettings
-from tfeff.recipes.settings import setting, settings
+from tfeff.recipes.fields import setting
+from tfeff.recipes.settings import settings
 
 
 @settings

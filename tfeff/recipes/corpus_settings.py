@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from tfeff.recipes.settings import Settings, changed, setting, settings
+from tfeff.recipes.fields import setting
+from tfeff.recipes.settings import Settings, changed, settings
 
 CORPUS_HELP = (
     "Text files, in which a blank line ends a document, JSON Lines (.jsonl, .ndjson, "

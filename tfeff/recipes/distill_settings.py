@@ -1,14 +1,9 @@
 """Settings of distillation."""
 
 from tfeff.recipes.corpus_settings import CORPUS_HELP, TEXT_FIELD_HELP
+from tfeff.recipes.fields import fields_of, setting
 from tfeff.recipes.run_settings import RunSettings
-from tfeff.recipes.settings import (
-    MAX_SEED,
-    POOLER_ACTIVATIONS,
-    fields_of,
-    setting,
-    settings,
-)
+from tfeff.recipes.settings import MAX_SEED, POOLER_ACTIVATIONS, settings
 
 # The settings that one stage alone has.
 _STAGES = {

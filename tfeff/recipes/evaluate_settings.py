@@ -1,7 +1,8 @@
 """Settings of evaluating a pretrained model on text."""
 
 from tfeff.recipes.corpus_settings import CORPUS_HELP, TEXT_FIELD_HELP
-from tfeff.recipes.settings import MAX_SEED, Settings, setting, settings
+from tfeff.recipes.fields import setting
+from tfeff.recipes.settings import MAX_SEED, Settings, settings
 
 
 @settings

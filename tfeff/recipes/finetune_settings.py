@@ -1,7 +1,8 @@
 """Settings of fine-tuning to classify texts, to choose options or to label words."""
 
+from tfeff.recipes.fields import setting
 from tfeff.recipes.optimizer_settings import TuningSettings
-from tfeff.recipes.settings import POOLER_ACTIVATIONS, setting, settings
+from tfeff.recipes.settings import POOLER_ACTIVATIONS, settings
 
 
 @settings

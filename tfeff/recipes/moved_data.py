@@ -4,7 +4,8 @@ import os
 from collections.abc import Mapping
 
 import tfeff
-from tfeff.recipes.settings import Settings, fields_of
+from tfeff.recipes.fields import fields_of
+from tfeff.recipes.settings import Settings
 from tfeff.storage.fetching import published_files
 from tfeff.utils.checks import is_url
 from tfeff.utils.json_files import read_object

@@ -1,14 +1,8 @@
 """Settings of the optimizer and of fine-tuning, which several recipes have."""
 
+from tfeff.recipes.fields import fields_of, setting
 from tfeff.recipes.run_settings import RunSettings
-from tfeff.recipes.settings import (
-    DTYPES,
-    MAX_SEED,
-    RECOMPUTED,
-    fields_of,
-    setting,
-    settings,
-)
+from tfeff.recipes.settings import DTYPES, MAX_SEED, RECOMPUTED, settings
 
 
 @settings

@@ -1,8 +1,9 @@
 """Settings of pretraining."""
 
 from tfeff.recipes.corpus_settings import CorpusSettings
+from tfeff.recipes.fields import setting
 from tfeff.recipes.optimizer_settings import OptimizerSettings
-from tfeff.recipes.settings import DTYPES, MAX_SEED, RECOMPUTED, setting, settings
+from tfeff.recipes.settings import DTYPES, MAX_SEED, RECOMPUTED, settings
 
 # Peak rates: that for new weights would undo those of a checkpoint.
 RATE = 2e-3

@@ -1,6 +1,7 @@
 """Settings of the table of finished runs."""
 
-from tfeff.recipes.settings import Settings, setting, settings
+from tfeff.recipes.fields import setting
+from tfeff.recipes.settings import Settings, settings
 
 
 @settings

@@ -1,6 +1,7 @@
 """Settings of a training, which every recipe that trains has."""
 
-from tfeff.recipes.settings import Settings, setting, settings
+from tfeff.recipes.fields import setting
+from tfeff.recipes.settings import Settings, settings
 
 
 @settings

@@ -16,8 +16,9 @@ import keras
 import tensorflow as tf
 
 import tfeff
+from tfeff.recipes.fields import fields_of
 from tfeff.recipes.moved_data import moved
-from tfeff.recipes.settings import Settings, fields_of
+from tfeff.recipes.settings import Settings
 from tfeff.storage.arguments import READ_MODEL, paths
 from tfeff.training.held_signals import HeldSignals
 from tfeff.training.scores import score_text

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from tfeff.recipes.configurations import find
+from tfeff.recipes.fields import setting
 from tfeff.recipes.pretrain_settings import PretrainSettings
-from tfeff.recipes.settings import setting, settings
+from tfeff.recipes.settings import settings
 
 
 @settings
