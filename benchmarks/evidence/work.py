@@ -164,7 +164,7 @@ def judge_task(
     """Metrics of the published development part, which chose nothing."""
     import tfeff
     from tfeff.recipes.baselines import make_baseline
-    from tfeff.recipes.finetuning import predict
+    from tfeff.recipes.task_part import predict
 
     dataset = tfeff.datasets.get(settings["task"])
     judge = dataset.read("dev", context.text("judge"))

@@ -35,7 +35,7 @@ def test_of_a_pretrained_encoder(saved, rates, expected):
     settings = FinetuneSettings(
         run_dir="run", task="RTE", pretrained=saved, data="data", **rates
     )
-    assert rates_of(finetuning.load_pretrained(settings)[0]) == expected
+    assert rates_of(finetuning.load_for_training(settings)[0]) == expected
     settings = AnswerSettings(
         run_dir="run",
         train="train.json",
@@ -78,7 +78,7 @@ def test_what_is_recomputed(saved):
     settings = FinetuneSettings(
         run_dir="run", task="RTE", pretrained=saved, data="data", **recomputed
     )
-    assert finetuning.load_pretrained(settings)[0].memory_efficient == "block"
+    assert finetuning.load_for_training(settings)[0].memory_efficient == "block"
     sizes = dict(num_layers=1, hidden_dim=16, num_heads=2, intermediate_dim=16)
     for start in (dict(pretrained=saved), dict(preset="bert_tiny", override=sizes)):
         settings = PretrainSettings(

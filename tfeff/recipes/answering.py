@@ -1,16 +1,21 @@
 """Fine-tunes a pretrained encoder to answer questions from passages."""
 
 import dataclasses
-import math
 import os
 from collections.abc import Callable, Sequence
 
 import keras
-import numpy as np
 
 import tfeff
 from tfeff.data.finetuning.span_features import SpanFeatures
 from tfeff.datasets.squad import check_different_ids, withhold
+from tfeff.recipes.answer_scores import (
+    asked,
+    check_answered,
+    score_answers,
+    score_served,
+    texts,
+)
 from tfeff.recipes.answer_settings import AnswerSettings
 from tfeff.recipes.baselines import baseline_to_predict, make_baseline, score
 from tfeff.recipes.callbacks import Callbacks
@@ -115,7 +120,7 @@ def answer(
         )
         begun = read_task_heads(settings.pretrained, tfeff.tasks.SpanQA) or {}
         read_parts = {"train": task.train, "dev": task.dev}
-        keep_data(run, dataset, {n: examples(part) for n, part in read_parts.items()})
+        keep_data(run, dataset, {n: asked(part) for n, part in read_parts.items()})
         tuning = make_tuning(settings, task, begun, strategy, own_callbacks)
         summary = grid.run(tuning.train)
         print(grid.table({task.baseline["name"]: task.baseline["metrics"]}))
@@ -201,7 +206,7 @@ def make_task(settings, dataset, metric, encoder, tokenizer):
         parts["test"] = to_predict
     elif to_predict is not None:
         parts.setdefault(settings.predict_split, to_predict)
-    print_shared({name: examples(part) for name, part in parts.items()})
+    print_shared({name: asked(part) for name, part in parts.items()})
     ids = {name: x.token_ids[x.padding_mask > 0] for name, x in parts.items()}
     print_unknown(ids, tokenizer)
     if length > encoder.max_sequence_length:
@@ -210,10 +215,10 @@ def make_task(settings, dataset, metric, encoder, tokenizer):
             f"fine-tuned on {length}"
         )
     with named_as(examples="dev"):
-        baseline = make_baseline(dataset, examples(train), {"": examples(dev)})
+        baseline = make_baseline(dataset, asked(train), {"": asked(dev)})
     if to_predict is not None:
         predicted_baseline = baseline_to_predict(
-            dataset, examples(train), settings.predict_split, examples(to_predict)
+            dataset, asked(train), settings.predict_split, asked(to_predict)
         )
     return QuestionData(
         dataset=dataset,
@@ -252,20 +257,6 @@ def read(settings, dataset, split, given, is_predicted):
     return questions
 
 
-def check_answered(name, path, questions):
-    """Raises if no question has an answer: a file without them is one to predict."""
-    if not any(question.answers or question.spans for question in questions):
-        raise ValueError(
-            f"`{name}` must hold `answers` to questions. Received: {path}, with none "
-            f"to any of {len(questions):,}"
-        )
-
-
-def examples(part):
-    """The questions and passages of a part's windows."""
-    return tfeff.data.SpanExamples(part.questions)
-
-
 def make_tuning(settings, task, begun, strategy, callbacks):
     """How the cells are trained; `begun` are the arrays of heads to begin with."""
     longest = settings.max_answer_tokens
@@ -279,7 +270,7 @@ def make_tuning(settings, task, begun, strategy, callbacks):
         sequence_length=settings.sequence_length,
         make_model=lambda seed, _: make_model(settings, seed, begun),
         make_batches=task.train.dataset,
-        evaluate=lambda model: evaluate(model, task.dataset, task.dev, longest)[0],
+        evaluate=lambda model: score_answers(model, task.dataset, task.dev, longest)[0],
     )
 
 
@@ -289,29 +280,6 @@ def make_model(settings, seed, begun):
     model = tfeff.tasks.SpanQA(encoder)
     assign_heads(model, begun)
     return model
-
-
-def evaluate(model, dataset, dev, max_answer_tokens):
-    """The official metrics, and the answers that they are of."""
-    if not tfeff.training.is_finite(model):  # The training has diverged.
-        return dict.fromkeys(dataset.metric_names, math.nan), ()
-    answers = model.answers(dev, max_answer_tokens=max_answer_tokens)
-    return dataset.metrics(examples(dev), answers), answers
-
-
-def deliver(model, dataset, dev, max_answer_tokens):
-    """The metrics and answers of a model as it is served, and the threshold there.
-
-    The metrics of SQuAD 2.0 have one threshold for F1 and one for exact matches, but
-    answers can be withheld by one only.
-    """
-    metrics, answers = evaluate(model, dataset, dev, max_answer_tokens)
-    threshold = metrics.get("no_answer_threshold")
-    if threshold is None:
-        return metrics, answers, None
-    answers = withhold(answers, threshold)
-    metrics |= dataset.metrics(examples(dev), texts(answers))
-    return metrics, answers, served_threshold(threshold, answers)
 
 
 def write_best(settings, run, task, tokenizer, summary):
@@ -326,9 +294,9 @@ def write_best(settings, run, task, tokenizer, summary):
     if not is_kept:
         remove_predictions(run)
     longest = settings.max_answer_tokens
-    metrics, answers, served = deliver(model, task.dataset, task.dev, longest)
+    metrics, answers, served = score_served(model, task.dataset, task.dev, longest)
     task.dataset.write_predictions(
-        task.dev_split, examples(task.dev), answers, run.directory
+        task.dev_split, asked(task.dev), answers, run.directory
     )
     write_model(
         run,
@@ -367,27 +335,9 @@ def predict_part(settings, run, task, metrics):
     threshold = metrics.get("no_answer_threshold")
     if threshold is not None:
         answers = withhold(answers, threshold)
-    asked = examples(task.to_predict)
-    write_predictions(run, task.dataset, split, asked, answers)
+    questions = asked(task.to_predict)
+    write_predictions(run, task.dataset, split, questions, answers)
     if task.predicted_baseline:
-        scores = task.dataset.metrics(asked, texts(answers))
-        write_scores(run, split, asked, scores, task.predicted_baseline)
+        scores = task.dataset.metrics(questions, texts(answers))
+        write_scores(run, split, questions, scores, task.predicted_baseline)
     print(f"predictions of {split}: {run.shown(run.path(PREDICTIONS, split))}")
-
-
-def texts(answers):
-    """The text of each answer by the question's id."""
-    return {answer.id: answer.text for answer in answers}
-
-
-def served_threshold(threshold, answers):
-    """How much higher than the best answer no answer must score to be returned.
-
-    The best threshold is the probability of one of the questions, which rounding could
-    put on either side of it. It is therefore moved half-way to the next probability.
-    """
-    probabilities = (answer.no_answer_probability for answer in answers)
-    above = min((p for p in probabilities if p > threshold), default=1.0)
-    probability = (threshold + above) / 2
-    with np.errstate(divide="ignore"):
-        return float(np.log(probability) - np.log1p(-probability))

@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import os
 from collections.abc import Sequence
-from typing import Any
 
 import keras
 import tensorflow as tf
@@ -18,7 +17,7 @@ from tfeff.objectives.distillation.loss_weights import (
     check_layer_weights,
     weights_left,
 )
-from tfeff.recipes import answering, finetuning
+from tfeff.recipes.answer_scores import check_answered
 from tfeff.recipes.baselines import make_baseline, scores_line
 from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.data_record import keep_data
@@ -31,7 +30,6 @@ from tfeff.recipes.distilling_models import (
     write,
 )
 from tfeff.recipes.long_texts import print_long
-from tfeff.recipes.run_exports import export_options
 from tfeff.recipes.runs import (
     check_finite,
     draw,
@@ -43,7 +41,8 @@ from tfeff.recipes.runs import (
 )
 from tfeff.recipes.shared_examples import print_shared
 from tfeff.recipes.task_dataset import find_dataset, task_class
-from tfeff.recipes.task_scores import print_undefined, task_scores
+from tfeff.recipes.task_part import TaskPart
+from tfeff.recipes.task_scores import print_undefined
 from tfeff.recipes.tuning import print_best
 from tfeff.recipes.unknown_tokens import print_unknown
 from tfeff.recipes.unseen_segments import begin_as_first, shows_new
@@ -100,7 +99,7 @@ def distill_on_a_task(
         if settings.augment_with:
             train = _augmented(train, settings, tokenizer)
         train_part, dev_part = (
-            _Part(dataset, examples, _rows(examples, tokenizer, settings), settings)
+            TaskPart(dataset, examples, _rows(examples, tokenizer, settings), settings)
             for examples in (train, dev)
         )
         print(
@@ -167,64 +166,6 @@ def distill_on_a_task(
         return finish(run)
 
 
-@dataclasses.dataclass(frozen=True)
-class _Part:
-    """A part of a data set: its examples, and as rows of tokens.
-
-    Attributes:
-        dataset: the `Dataset`.
-        examples: the examples.
-        rows: `TextFeatures`, `SpanFeatures` of questions with spans, or `TokenFeatures`
-            of labelled words.
-        settings: the `DistillSettings`.
-    """
-
-    dataset: tfeff.datasets.Dataset
-    examples: Any
-    rows: Any
-    settings: DistillSettings
-
-    @property
-    def has_spans(self) -> bool:
-        """Whether spans answer questions."""
-        return isinstance(self.examples, tfeff.data.SpanExamples)
-
-    def encoder_batches(self, batch_size: int, **options) -> tf.data.Dataset:
-        """Batches as an encoder reads them, each option of a question as a row."""
-        if isinstance(self.examples, tfeff.data.TextExamples):
-            return self.rows.dataset(batch_size, **options)
-        length = self.settings.sequence_length
-        return finetuning.encoder_batches(self.rows, length, batch_size, **options)
-
-    def score(self, model: keras.Model) -> dict[str, float]:
-        """The scores of a model; undefined where it has diverged."""
-        if self.has_spans:
-            longest = self.settings.max_answer_tokens
-            return answering.evaluate(model, self.dataset, self.rows, longest)[0]
-        predictions = finetuning.predict(model, self.rows, pad_to_longest=False)
-        return task_scores(self.dataset, self.examples, predictions)
-
-    def delivered(
-        self, model: keras.Model, known: dict[str, float] | None = None
-    ) -> tuple[dict[str, float], dict]:
-        """The scores of a model as it is served, and the options of its export.
-
-        These are those of `tfeff.export.save_for_serving`, but for the length. `known`
-        are those of `score`, which are the same but for spans.
-        """
-        if not self.has_spans:
-            return known or self.score(model), export_options(self.examples)
-        longest = self.settings.max_answer_tokens
-        scores, _, threshold = answering.deliver(
-            model, self.dataset, self.rows, longest
-        )
-        return scores, {
-            "stride": self.settings.stride,
-            "max_answer_tokens": longest,
-            "no_answer_threshold": threshold,
-        }
-
-
 def _models(settings):
     """The settings that name models on disk: a student by its name begins anew."""
     return ["teacher", *([] if _is_by_name(settings.student) else ["student"])]
@@ -238,7 +179,7 @@ def _draw_finished(run, dataset, dev, settings):
     """Draws the attention of a finished run's student."""
     student = tfeff.training.load_checkpoint(run.path(MODEL), compile=False)
     _, tokenizer = tfeff.tasks.load_pretrained(run.path(PRESET))
-    part = _Part(dataset, dev, _rows(dev, tokenizer, settings), settings)
+    part = TaskPart(dataset, dev, _rows(dev, tokenizer, settings), settings)
     _draw(student, part, run)
 
 
@@ -397,7 +338,7 @@ def _read_examples(dataset, settings):
                 f"Received: {', '.join(examples.skipped[:1]) or 'none'}"
             )
         if is_of_spans:
-            answering.check_answered("data", split, examples.questions)
+            check_answered("data", split, examples.questions)
     if count := len(train.skipped) + len(dev.skipped):
         print(f"{count:,} lines left out, such as {(*train.skipped, *dev.skipped)[0]}")
     print_shared(dict(zip(splits, (train, dev))))

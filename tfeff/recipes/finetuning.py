@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 import tfeff
 from tfeff.datasets import registry
@@ -37,6 +36,7 @@ from tfeff.recipes.settings import check_settings
 from tfeff.recipes.shared_examples import print_shared
 from tfeff.recipes.starting import load_for_training, print_frozen
 from tfeff.recipes.task_dataset import best_metric, find_dataset, task_class
+from tfeff.recipes.task_part import encoder_batches, predict
 from tfeff.recipes.task_scores import (
     has_ratings,
     print_two_ratings,
@@ -441,20 +441,6 @@ def evaluate(task, model):
     return values
 
 
-def predict(model, rows, pad_to_longest):
-    """The class, rating or option of each example, or the classes of its words.
-
-    None where the model diverged.
-    """
-    if isinstance(model, tfeff.tasks.TokenClassifier):
-        finite = tfeff.training.is_finite(model)
-        return model.labels(rows, 32, pad_to_longest) if finite else None
-    outputs = model.predicted(rows, 8 if rows.num_choices else 32, pad_to_longest)
-    if not np.isfinite(outputs).all():
-        return None
-    return outputs if outputs.ndim == 1 else outputs.argmax(-1)
-
-
 def predict_part(task, model, split, run):
     """Writes predictions of a part, and their metrics where it has labels."""
     examples = task.to_predict.examples
@@ -464,13 +450,3 @@ def predict_part(task, model, split, run):
     if task.predicted_baseline:
         scores = task_scores(task.dataset, examples, found)
         write_scores(run, split, examples, scores, task.predicted_baseline)
-
-
-def encoder_batches(rows, sequence_length, batch_size, **options):
-    """Batches as the encoder reads them, each option of a question as a row."""
-
-    def flat(inputs, *_):
-        shape = [-1, sequence_length]
-        return ({name: tf.reshape(x, shape) for name, x in inputs.items()},)
-
-    return rows.dataset(batch_size, **options).map(flat)
