@@ -12,8 +12,8 @@ from tfeff.utils.native_messages import set_log_level
 
 def main() -> int:
     """Runs the command of the process's command line; returns its exit status."""
-    end_with_a_line()  # Before what takes long to import.
-    # Those that are closed: what is opened next would get their numbers.
+    end_with_a_line()  # Imports may take long from here on.
+    # A file that is opened next would get the number of a stream that is closed.
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115

@@ -10,7 +10,7 @@ from tfeff.recipes.fields import Field, fields_of
 from tfeff.recipes.settings import Settings
 from tfeff.utils.job_output import say
 
-WIDTH = 88  # Of lines at most.
+WIDTH = 88  # The most characters of a line.
 _CONFIG = (
     "A paper's settings by name, as `tfeff configs` lists them; flags that are given "
     "replace them."

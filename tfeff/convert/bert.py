@@ -13,7 +13,7 @@ from tfeff.convert.weights import (
     norm,
 )
 
-# That of absolute positions, which Hugging Face stores with relative ones.
+# The table of absolute positions, which Hugging Face stores beside relative ones.
 UNUSED_TABLE = {r"embeddings\.position_embeddings\.weight$": "unused position table"}
 _METHODS = {
     "absolute": None,

@@ -34,7 +34,7 @@ class DistilBert(Format):
     }
 
     def arguments(self, config: Config) -> dict:
-        # With `sinusoidal_pos_embds` too, the positions are a table of the checkpoint.
+        # The checkpoint has a table of positions even if `sinusoidal_pos_embds` is set.
         config.only("pruned_heads", {}, default={})
         return dict(
             vocabulary_size=config.integer("vocab_size"),

@@ -14,7 +14,7 @@ from tfeff.utils.paths import is_name
 MODULES = "modules.json"
 TOKENIZER_FILES = [
     *("*.json", "*vocab.txt", "*merges.txt", "*.model"),
-    *("*vocabulary.txt", "*.spm"),  # Of Keras' presets.
+    *("*vocabulary.txt", "*.spm"),  # Presets of Keras have them.
 ]
 
 

@@ -11,7 +11,7 @@ from tfeff.objectives.sentence_pair import SentencePairPrediction
 
 # The endings of models' names, and the heads of pretraining that each has.
 Models: TypeAlias = tuple[tuple[str, set[str]], ...]
-# For the name of each head, a function from its variables by name to its weights.
+# A function from a head's variables by name to its weights, by the head's name.
 HeadWeights: TypeAlias = dict[str, Callable[[Mapping], Iterator[Weight]]]
 
 

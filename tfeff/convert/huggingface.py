@@ -302,7 +302,7 @@ def _parts(source, tokenizer):
             return encoder, {}, None, tokenizer
         return encoder, heads, task_config(model), tokenizer
     preset = preset_folder(path)
-    # Of a checkpoint without a tokenizer, `tfeff convert` writes the encoder alone.
+    # `tfeff convert` writes the encoder alone where a checkpoint has no tokenizer.
     present = os.listdir(preset) if os.path.isdir(preset) else []
     if (
         "config.json" in present

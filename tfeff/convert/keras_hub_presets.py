@@ -13,7 +13,7 @@ from tfeff.convert.reading import read_json
 from tfeff.convert.weights import Weight, attention_by_heads, part
 from tfeff.encoders.preset_layout import ENCODER_CONFIG, TASK_CONFIG, TASK_WEIGHTS
 
-# Of the tensors of a task, this precedes their paths.
+# The beginning of the paths of a task's tensors.
 _HEAD = f"{TASK_WEIGHTS}/layers/masked_lm_head"
 # KerasHub was called KerasNLP.
 _CLASS = re.compile(r"keras_(?:hub|nlp)>(\w+)")
@@ -22,7 +22,7 @@ _DTYPES = (
     *("float32", "float16", "bfloat16", "float64"),
     *("mixed_float16", "mixed_bfloat16"),
 )
-# Of a description of an encoder, what may differ where it is given twice.
+# What may differ between two descriptions of one encoder.
 _FREE = ("name", "trainable", "dtype")
 # The settings of a task that are used where its head is made, or change nothing.
 _OF_TASKS = (

@@ -144,7 +144,7 @@ def rename(tensors: dict, config: Config) -> dict:
                 tensors[f"untrained/{name}"] = tensors.pop(pooler)
             if (pooler := f"{trained}..pooler_dense/{name}") in tensors:
                 tensors[f"_pooler_layer/{name}"] = tensors.pop(pooler)
-    # With a masked language model, the shared table is stored under the head's name.
+    # A masked language model stores the shared table under the head's name.
     if _TABLE not in tensors and "masked_lm/embedding_table" in tensors:
         tensors[_TABLE] = tensors.pop("masked_lm/embedding_table")
     return tensors

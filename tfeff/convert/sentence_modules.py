@@ -93,7 +93,7 @@ def sentence_modules(
         }
         for index, (kind, folder) in enumerate(zip(kinds, folders))
     ]
-    # By default they take the mean; versions before 2.3 know no last token.
+    # The mean is the default; versions before 2.3 know no last token.
     modes = dict.fromkeys((_POOLINGS["cls"][-1], _POOLINGS["mean"][-1]), False)
     modes[_POOLINGS[config["pooling"]][-1]] = True
     pooling = {

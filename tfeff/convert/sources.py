@@ -136,7 +136,7 @@ def tokens_family(model_type: str | None) -> str | None:
 def _refuse(directory: str, files: Sequence[str], on_hub: bool) -> NoReturn:
     """Raises an error that says why a folder holds no checkpoint that tfeff reads."""
     if "config.json" in files:
-        # Before advice that takes an hour to follow: whether tfeff has such models.
+        # The architecture is checked before advice that takes an hour to follow.
         config = Config.read(os.path.join(directory, "config.json"))
         if config.get("model_type", None) is not None:
             config.only("model_type", *FAMILIES)

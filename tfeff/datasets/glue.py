@@ -25,7 +25,7 @@ from tfeff.datasets.submissions import new_file, predicted_texts, write_tsv
 from tfeff.datasets.tsv import read_tsv, tsv_dataset
 from tfeff.utils.checks import check_mapping, is_number
 
-# Those of the average: all but WNLI.
+# The average is over all tasks but WNLI.
 SCORED_TASKS = ("CoLA", "SST-2", "MRPC", "QQP", "STS-B", "MNLI", "QNLI", "RTE")
 _BINARY = ("0", "1")
 _ENTAILMENT = ("entailment", "not_entailment")

@@ -70,7 +70,7 @@ def squad_v1_metrics(
         found = _words(predictions[question.id])
         answers = [_words(answer) for answer in question.answers]
         exact.append(max(found == answer for answer in answers))
-        # Of two texts without words the script's first version says 0.
+        # The script's first version gives 0 for two texts without words.
         f1.append(max(_f1(found, answer) for answer in answers) if found else 0)
     return {"f1": _percent(f1), "exact_match": _percent(exact)}
 

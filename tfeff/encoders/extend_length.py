@@ -74,7 +74,7 @@ def extend_length(encoder: Encoder, max_sequence_length: int, seed: int = 0) -> 
             f"adapters or quantization. Received: {received}. Extend the encoder "
             f"before it gets them, or keep sequences to {old_length} tokens"
         )
-    # By order: each encoder has other names where a user's layers have automatic ones.
+    # Weights are matched by order, since automatic names of a user's layers differ.
     for old, new in zip(encoder.weights, extended.weights):
         value = old.value
         if new is table:

@@ -2,8 +2,8 @@
 
 from tfeff.encoders.presets import presets
 
-# By the start of a preset's name: the model, and the implementations by others that it
-# agrees with.
+# The model, and the implementations by others that it agrees with, by the start of a
+# preset's name.
 _MODELS = {
     "bert_rpe": (
         "BERT-RPE: relative embeddings of keys and values",

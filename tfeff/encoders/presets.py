@@ -79,7 +79,7 @@ _HUANG_MODELS = {
     "shaw": ("section 3.3", _relative("shaw")),
     **{f"huang{n}": (f"section 3.5.{n}", _relative(f"huang{n}")) for n in (1, 2, 3, 4)},
 }
-# Of BERT's vocabulary, and of the size that ends the name.
+# They have BERT's vocabulary, and the size that ends the name.
 _OTHER_MODELS = {
     **{
         f"{model}_base": (f"{_HUANG}, {section}", {**changes, "num_segments": 0})

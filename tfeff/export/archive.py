@@ -189,7 +189,7 @@ def _check_pairs(pairs, text_encoder):
     check_integer("sequence_length", text_encoder.sequence_length, least)
 
 
-# For each kind of model the function that makes its endpoints (`_any_model` makes those
+# The function that makes the endpoints of each kind of model (`_any_model` makes those
 # of all others): functions by name, the first one the default, of string tensors `[B]`
 # (`options`: `[B, C]`). The parameters behind the first two are the options of
 # `save_for_serving`.

@@ -191,6 +191,6 @@ def valid(text: tf.Tensor) -> tf.Tensor:
 
 def first_characters(text: tf.Tensor, count: int) -> tf.Tensor:
     """The first `count` characters of each text, valid UTF-8."""
-    # By bytes first: what is not UTF-8 can make one character of megabytes.
+    # It is cut by bytes first: what is not UTF-8 can make one character of megabytes.
     text = valid(tf.strings.substr(text, 0, 4 * count))
     return tf.strings.substr(text, 0, count, unit="UTF8_CHAR")

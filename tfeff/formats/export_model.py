@@ -22,7 +22,7 @@ from tfeff.utils.files import new_path
 from tfeff.utils.loggers import quieter
 from tfeff.utils.paths import check_new_path
 
-FORMATS = ("tf_saved_model", "litert", "onnx", "openvino", "torch")  # Of Keras.
+FORMATS = ("tf_saved_model", "litert", "onnx", "openvino", "torch")  # Keras' own.
 _OF_TENSORFLOW = FORMATS[:3]
 # The endings that Keras requires of their files' names.
 _ENDINGS = {"litert": ".tflite", "openvino": ".xml", "torch": ".pt2"}
@@ -222,7 +222,7 @@ def _whole_and_exact(model):
     for layer in sublayers(model):
         if isinstance(layer, ScoredAttention):
             attentions.append(layer)
-        # Of quantized layers, too: int8_from_mixed_bfloat16.
+        # Policies of quantized layers have the dtype in them: int8_from_mixed_bfloat16.
         name = policy_of(layer).name
         exact = re.sub("mixed_b?float16", "float32", name)
         if exact != name:
@@ -271,7 +271,7 @@ def _export_onnx(model, filepath, **kwargs):
 
     from tfeff.formats import onnx_graph, onnx_simplify
 
-    # Beside the file, whose disk is then the only one that can be full.
+    # The folder is beside the file, so that no other disk can be full.
     beside = os.path.dirname(filepath)
     with (
         tempfile.TemporaryDirectory(dir=beside) as folder,

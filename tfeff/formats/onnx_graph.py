@@ -16,7 +16,7 @@ _WRITTEN_OUT = {
         ("Add", "2", 1.0),
         ("Mul", "1", "3"),
     ),
-    # With u = 1 + x rounded, ln(u) x / (u - 1), or x where u is 1 (Kahan).
+    # It is ln(u) x / (u - 1) with u = 1 + x rounded, or x where u is 1 (Kahan).
     "Log1p": (
         ("Add", "x", 1.0),
         ("Sub", "0", 1.0),

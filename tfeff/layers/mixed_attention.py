@@ -99,7 +99,7 @@ class MixedAttention(SelfAttention):
     any_mask = False
     computes_few_queries = False
     can_pool = Ability("project", "relative_terms")
-    has_comparable_scores = False  # Those of the convolution heads are missing.
+    has_comparable_scores = False  # The convolution heads have none.
 
     def __init__(
         self,

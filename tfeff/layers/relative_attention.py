@@ -84,7 +84,7 @@ METHODS = {
     ),
 }
 
-# Of each option, the method that has it, and its value for all other methods.
+# The method that has each option, and the option's value for all other methods.
 _OPTIONS = {
     "num_buckets": ("bias", 32),
     "sinusoid": ("xlnet", "interleaved"),

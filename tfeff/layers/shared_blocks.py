@@ -38,7 +38,7 @@ class SharedBlocks(Layer):
                 "`dtype` must compute in the dtype of the blocks, "
                 f"{blocks[0].compute_dtype}. Received: dtype={dtype!r}"
             )
-        # With the encoder, a reloaded model shares its blocks instead of copying them.
+        # A model that is loaded shares the blocks of this encoder, and has no copies.
         self.encoder = encoder
         self.blocks = blocks
         self.initializer = check_initializer("initializer", initializer)

@@ -186,7 +186,7 @@ class Objective(StaysFrozen, DistributedModel):
 
     def _fit_warnings(self, steps):
         yield from super()._fit_warnings(steps)
-        # Of a frozen encoder Keras names no weights, whatever its layers say.
+        # Keras lists no weights of a frozen encoder, whatever its layers say.
         of_encoder = any(weight.trainable for weight in self.encoder.weights)
         if self.trainable_weights and not of_encoder:
             yield (

@@ -29,7 +29,7 @@ def gelu(x: Tensor) -> Tensor:
     Reference:
         Hendrycks and Gimpel, "Gaussian error linear units".
     """
-    # Of the forms of this value, LiteRT's converter knows this one as its GELU.
+    # LiteRT's converter knows this form of the equation as its GELU.
     return 0.5 * x * (1.0 + ops.erf(x * 0.5**0.5))
 
 

@@ -6,7 +6,7 @@ from tfeff.ops.slicing import slice_axis
 from tfeff.utils.checks import check_choice, check_integer
 from tfeff.utils.types import Tensor
 
-# By pattern, the number of positions that a window shares with the next one.
+# The number of positions that a window shares with the next one, by pattern.
 PATTERNS = {"fairseq": 1, "sparse_transformer": 0}
 
 

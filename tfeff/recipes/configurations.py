@@ -161,7 +161,7 @@ def _pretraining():
     ):
         add(f"{model}_base", f"{model}_base", source, **shatter, **base)
     permuted = shatter | base | {"objective": "permutation_lm"}
-    del permuted["mask_rate"]  # Of masked language modelling.
+    del permuted["mask_rate"]  # It is a setting of masked language modelling.
     add("xlnet_base", "xlnet_base", source, **permuted)
 
     source = f"{_HUANG}, section 4"

@@ -107,7 +107,7 @@ def _noted(run, found, has_trained):
     has_moved = has_moved_data(run)
     counts = (has_trained or has_moved) and is_there(path)
     there = read_object(path, run.directory) if counts else {}
-    # Of moved data nothing is known but what is noted.
+    # Moved data are known by what is noted alone.
     names = {**there, **found} if has_moved else there
     return there, [name for name in names if there.get(name) != found.get(name)]
 

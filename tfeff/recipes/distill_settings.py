@@ -15,7 +15,7 @@ _STAGES = {
     ),
 }
 _AUGMENTATION = ("word_vectors", "candidates", "copies", "threshold")
-# Those of predictions, which need not be compared.
+# Settings of the comparison of predictions, which may be left out.
 _TEMPERATURE = ("temperature", "soften")
 _PREDICTIONS = (*_TEMPERATURE, "label_weight")
 _LAYERS = ("embedding_weight", "hidden_weight", "attention_weight", "cosine_weight")

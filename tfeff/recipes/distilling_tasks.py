@@ -105,7 +105,7 @@ def distill_on_a_task(
         print(
             f"{dataset.name}: {len(train):,} examples to train on, {len(dev):,} of dev"
         )
-        if not dev_part.has_spans:  # Of passages all windows are read.
+        if not dev_part.has_spans:  # All windows of a passage are read.
             parts = {"examples to train on": train_part.rows, "of dev": dev_part.rows}
             print_long(parts)
             print_unknown({x: y.token_ids for x, y in parts.items()}, tokenizer)

@@ -18,7 +18,7 @@ from tfeff.training.checkpoint_folder import checkpoint_steps, run_checkpoint
 from tfeff.utils.naming import named_as
 from tfeff.utils.run_files import CHECKPOINTS, CONFIG
 
-# Those with a layer for their labels, ratings or answers.
+# The tasks that have a layer for their labels, ratings or answers.
 _TASKS = ("Classifier", "MultipleChoice", "Regressor", "SpanQA", "TokenClassifier")
 
 

@@ -206,8 +206,8 @@ def run_pretraining(
         has_begun = from_chief(lambda: has_checkpoint(settings.run_dir))
         if not has_begun:
             _check_new(settings, strategy)
-        # Before the folder: not all settings make one. A run that has begun needs none,
-        # nor what it was pretrained from, which may be gone.
+        # The model is made before the folder, since not all settings make one. A run
+        # that has begun needs none, nor what it was pretrained from, which may be gone.
         new = None if has_begun else make_model()
     if new is not None:
         check_cached_tokenizer(settings)

@@ -262,8 +262,8 @@ def _read(folder):
     try:
         task = _text(ALIASES.get(config["task"], config["task"]))
         if is_question:
-            # Of the development set the mean over the seeds, as of texts: the best seed
-            # was chosen by it.
+            # The best seed was chosen by the development set: its scores are means over
+            # the seeds, as those of texts are.
             best = metrics["grid"].get("best", {"mean": metrics})
             found = predicted or best["mean"]
             scores = {name: _number(found[name]) for name in ("f1", "exact_match")}

@@ -44,7 +44,7 @@ def make_grid(
 
     One value of those is no axis, and no part of the names of cells.
     """
-    # With `steps` all numbers of epochs are the same training.
+    # Where `steps` are given, all numbers of epochs are the same training.
     epochs = settings.epochs[:1] if settings.steps else settings.epochs
     for name, values in ("epochs", epochs), ("weight_decay", settings.weight_decay):
         if len(values) != 1:

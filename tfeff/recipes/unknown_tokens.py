@@ -9,8 +9,10 @@ import numpy as np
 from tfeff.data.finetuning.encoding import encode, unknown_id
 from tfeff.data.text.documents import encoded
 
-_TOLD = 0.05  # Of the tokens: far more than rare characters and names give.
-_DOCUMENTS, _CHARACTERS = 200, 1000  # Of a corpus those that are read, and of each.
+# Rare characters and names are a far smaller share of the tokens.
+_TOLD = 0.05
+# So many documents of a corpus are read, and so many characters of each.
+_DOCUMENTS, _CHARACTERS = 200, 1000
 
 
 def print_unknown(

@@ -114,6 +114,6 @@ def _of_model(step: int | None, newest: bool, names: Iterable[str]) -> list[str]
     if step is not None:
         name = f"{CHECKPOINTS}/{checkpoint_name(step)}"
         wanted = [x for x in checkpoints if x == name]
-        wanted = wanted or checkpoints  # Those that there are are named.
+        wanted = wanted or checkpoints  # The error names them.
     others = (CHECKPOINTS, *BESIDE_MODEL)
     return [*wanted, *(x for x in names if not is_in(x, *others))]

@@ -77,7 +77,7 @@ class Manifest:
         except (
             AttributeError,
             KeyError,
-            OverflowError,  # Of a size that is infinite.
+            OverflowError,  # The size is infinite.
             RecursionError,
             TypeError,
         ) as error:
@@ -195,7 +195,7 @@ def digest(path: str) -> str:
     found = sha256(path)
     # Another version may come within a tick of the system's clock, with an equal time.
     if now - status.st_mtime_ns > _SETTLED:
-        if len(_known) == _MOST_KNOWN:  # Those of copies are never asked for again.
+        if len(_known) == _MOST_KNOWN:  # Most are of copies, read once.
             _known.clear()
         _known[key] = found
     return found

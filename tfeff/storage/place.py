@@ -14,12 +14,12 @@ from tfeff.utils.paths import is_name
 
 # Schemes whose first name is a bucket, which is there or not and is never made here.
 _BUCKETS = {"abfs", "abfss", "az", "gcs", "gs", "oss", "s3", "s3a"}
-# Those in which a name below another one makes no folder.
+# Schemes in which a name below another one makes no folder.
 _FLAT = {"gcs", "gs", "oss", "s3", "s3a"}
-# Those whose writing can be cut off within a file, and whose renaming replaces one at
-# once: that of hdfs:// deletes the file first, when another process sees none.
+# Schemes whose writing can be cut off within a file, and whose renaming replaces a file
+# at once: that of hdfs:// deletes the file first, when another process sees none.
 _RENAMES = {"file", "local"}
-# Those whose library has one connection, which threads cannot share.
+# Schemes whose library has one connection, which threads cannot share.
 _ONE_CONNECTION = {"ftp", "sftp", "smb", "ssh"}
 # The extra of tfeff, or the package, that brings a scheme.
 _INSTALL = {
@@ -156,7 +156,7 @@ class Place:
                 found = self._files.find(self.path, detail=True)
             except (FileNotFoundError, NotADirectoryError):
                 return {}
-            except Exception as error:  # Of any library.
+            except Exception as error:  # From any library.
                 if self.scheme not in _FLAT or not _is_refusal(error):
                     raise
                 # Where it lists nothing, s3fs asks for an object of the folder's own
@@ -193,7 +193,7 @@ class Place:
                 return self._files.info(self._inside(name))
             except (FileNotFoundError, NotADirectoryError):
                 return None
-            except Exception as error:  # Of any library.
+            except Exception as error:  # From any library.
                 # Rights may be to what is below the place alone: it is no file then.
                 if name or self.scheme not in _FLAT or not _is_refusal(error):
                     raise
@@ -209,7 +209,7 @@ class Place:
         info = self.info()
         if info is None or info["type"] != "directory":
             return False
-        # Of a probe, which a kill left, object stores tell a folder.
+        # Object stores report a folder where a process that was killed left its probe.
         names = self.files() if self.scheme in _FLAT else None
         return not names or not all(name.startswith(SCRATCH) for name in names)
 
@@ -270,7 +270,7 @@ class Place:
             ) from error
         except (FileExistsError, IsADirectoryError, NotADirectoryError):
             raise
-        except Exception as error:  # Of any library; each has its own kinds.
+        except Exception as error:  # From any library; each has its own kinds.
             if _is_refusal(error):
                 what = "written to" if writing else "read"
                 raise Refused(
@@ -297,8 +297,8 @@ class Place:
 
 def _is_refusal(error):
     """Whether an error of any library says that the credentials have no right."""
-    # Of a web server's answer the libraries tell the status by one of these names;
-    # gcsfs of some of them by the text alone.
+    # The libraries have the status of a web server's answer under one of these names;
+    # gcsfs has some of them in the text alone.
     names = ("status", "status_code", "code")
     return (
         isinstance(error, PermissionError)
@@ -323,7 +323,7 @@ def _file_system(name, url, scheme):
         ) from error
     try:
         return _without_cache(f"{scheme}://{url.partition('://')[2]}")
-    except Exception as error:  # Of any library.
+    except Exception as error:  # From any library.
         needs = f"; {scheme}:// needs {_INSTALL[scheme]}" if scheme in _INSTALL else ""
         raise ValueError(
             f"`{name}` must be a URL that can be opened{needs}. Received: "

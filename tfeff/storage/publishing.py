@@ -204,7 +204,7 @@ def upload(
     }
     new = Manifest(files)
     left = clear_unfinished(place, kept, new)
-    # By their objects, with those that are not needed any more when the new ones are.
+    # It names objects: the new ones, and those that are then not needed any more.
     both = [*({} if old is None else old.files).values(), *files.values()]
     mark = Manifest({file.at: file for file in both}).to_bytes()
     place.write(UNFINISHED, mark)

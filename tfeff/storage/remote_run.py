@@ -93,7 +93,7 @@ class RemoteRun:
         except BaseException:
             self._lease.release()
             raise
-        # Of an upload that failed it is unknown whether its manifest was written.
+        # It is unknown whether an upload that failed has written its manifest.
         self._is_known = True
         self._seen: object = None
         self._at_work = threading.Lock()

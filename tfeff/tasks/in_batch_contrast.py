@@ -10,7 +10,7 @@ from tfeff.training.replicas import gather_from_replicas
 from tfeff.utils.checks import check_positive
 from tfeff.utils.types import Config, DType, Tensor
 
-_LEAST_SQUARE = 1e-14  # Of a vector's length, as of Keras' `normalize`.
+_LEAST_SQUARE = 1e-14  # The square of a length, as in Keras' `normalize`.
 
 
 def contrasted(y_true, y_pred, temperature):

@@ -17,7 +17,7 @@ from tfeff.utils.checks import check_mapping, check_weight
 
 _ENDLESS = -1  # TensorFlow's `INFINITE_CARDINALITY`.
 _FEATURES = "tfeff.data.text_features(x, tokenizer, 128).dataset(16)"
-# By the method that tells what it is.
+# How batches are made of an object, by the method that tells what it is.
 _MADE_BY = {
     "dataset": "x.dataset(batch_size=16)",
     "batches": "x.batches(examples, batch_size=16)",
@@ -122,7 +122,9 @@ def _check_weights_of_classes(num_classes, class_weight, is_dataset):
                 f"{'' if num_classes is None else f' from 0 to {num_classes - 1}'}. "
                 f"Received: class_weight={class_weight!r}"
             )
-        is_scalar = getattr(weight, "shape", None) == ()  # Of NumPy or a backend.
+        is_scalar = (
+            getattr(weight, "shape", None) == ()
+        )  # A scalar of NumPy or a backend.
         number = float(weight) if is_scalar else weight
         check_weight(f"class_weight[{label}]", number)
     if is_dataset and num_classes is not None and len(class_weight) < num_classes:
@@ -160,7 +162,7 @@ def num_updates(x: Any, given: Mapping) -> int | None:
         steps = size
     if steps is None:
         return None
-    # Of an epoch that is resumed, these were made before.
+    # An epoch that is resumed has made its first steps before.
     callbacks = keras.tree.flatten(given.get("callbacks") or ())
     return epochs * steps - sum(getattr(c, "steps_before", 0) for c in callbacks)
 

@@ -122,7 +122,7 @@ class KeepBest(keras.callbacks.Callback):
     def on_train_batch_end(
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        # With several steps in an execution, `batch` is the last of them.
+        # If an execution has several steps, `batch` is the last of them.
         self.last_step = self._before_epoch + batch + 1
         if self.last_step // self._every_steps > self._evaluated // self._every_steps:
             self._evaluate_now()

@@ -37,7 +37,8 @@ def check_can_be_loaded(model: keras.Model) -> None:
         try:
             config = keras.saving.serialize_keras_object(part)["config"]
             with kept_random_state():
-                type(part).from_config(json.loads(json.dumps(config)))  # As of a file.
+                # A file gives the configuration as JSON.
+                type(part).from_config(json.loads(json.dumps(config)))
         except Exception as error:  # From anybody's `from_config`.
             reason = str(error).strip().rpartition("\n")[2]
             raise ValueError(
@@ -81,7 +82,7 @@ def _is_known(config):
         except (TypeError, ValueError):  # Lambdas, unless the user has allowed them.
             return False
         return True
-    if "registered_name" not in config:  # Of a type that Keras knows by its name.
+    if "registered_name" not in config:  # Keras knows the type by its name.
         return True
     package = str(config.get("module")).partition(".")[0]
     if package in _LOADED:

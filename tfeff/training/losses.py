@@ -87,9 +87,9 @@ class MeanOfShares(keras.metrics.Mean):
 def cross_entropies(y_true: Tensor, y_pred: Tensor) -> Tensor:
     """The cross-entropy of each target, -log softmax(z)[y], of logits `[..., V]`."""
     losses = ops.sparse_categorical_crossentropy(y_true, y_pred, from_logits=True)
-    if keras.backend.backend() == "jax":  # Of what is no class, Keras' own would be 0.
+    if keras.backend.backend() == "jax":  # There Keras gives 0 for what is no class.
         is_class = (y_true >= 0) & (y_true < ops.shape(y_pred)[-1])
-        is_class = ops.reshape(is_class, ops.shape(losses))  # Of a column, too.
+        is_class = ops.reshape(is_class, ops.shape(losses))  # Targets may be a column.
         losses = ops.where(is_class, losses, float("nan"))
     return losses
 

@@ -60,7 +60,7 @@ def restore(path: str, step: int, saved: str | None) -> str:
         saved, is_whole = _rows_until(found, step)
     if found == saved:
         return saved
-    # With its first row, the header is new too.
+    # The first row comes with a header.
     lines_left = found.removeprefix(saved).count("\n") - (not saved)
     # A row is written while the checkpoint of the epoch before may still be.
     if not is_whole or not found.startswith(saved) or lines_left > 2:

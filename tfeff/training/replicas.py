@@ -67,7 +67,7 @@ def replica_function(model: keras.Model, step, default):
 
     def run(batch):
         for name, value in (strategy.run(step, args=(batch,)) or {}).items():
-            # As of Keras' metrics that are reported together.
+            # Some metrics of Keras report several values by their names.
             logged.update(value if isinstance(value, dict) else [name])
 
     @tf.function(reduce_retracing=True)

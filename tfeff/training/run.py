@@ -121,7 +121,8 @@ class RunDirectory:
         self.is_chief = is_chief()
         self._lock: run_lock.RunLock | None = None
         self._unlock: Callable[[], object] = lambda: None
-        self._remote: RemoteRun | None = None  # Of several workers, the chief's alone.
+        # The chief alone of several workers has it.
+        self._remote: RemoteRun | None = None
         self._copy: RunCopy | None = None
         # In its scope the chief cannot make a model alone.
         self._strategy = tf.distribute.get_strategy()

@@ -82,7 +82,7 @@ class BeamJobs:
             state = result.wait_until_finish() or result.state
         except Exception as error:  # Each of the many runners has its own.
             raise _failed(self._name, error) from error
-        except BaseException:  # Such as KeyboardInterrupt.
+        except BaseException:  # KeyboardInterrupt is one.
             if result is not None:
                 result.cancel()
             raise
@@ -119,7 +119,7 @@ class BeamJobs:
             )
         except NotImplementedError as error:  # Without an endpoint.
             raise ValueError(f"`beam_flags`: {error}") from error
-        except Exception as error:  # Of gRPC, of downloads, or of missing programs.
+        except Exception as error:  # From gRPC, downloads or missing programs.
             raise OSError(
                 f"The job server of {self._name} cannot be started or reached: "
                 f"{type(error).__name__} {error}".rstrip()
@@ -133,7 +133,7 @@ def check_picklable(documents: object) -> None:
 
     try:
         pickler.dumps(documents)
-    except Exception as error:  # Of whatever the corpus holds.
+    except Exception as error:  # From whatever the corpus holds.
         raise TypeError(
             "`documents` must be a corpus, which can be pickled for Beam's workers. "
             f"Received: {type(error).__name__}: {error}"

@@ -126,8 +126,8 @@ def _locked_folder(parent):
         except OSError:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        # Before it was locked, another process may have taken it for dead and removed
-        # it.
+        # Another process may have removed it before it was locked, as one of a process
+        # that has ended.
         if lock is not None and os.path.exists(folder):
             return folder, lock
         if lock is not None:

@@ -45,7 +45,7 @@ class CachePipeline:
         """Writes a cache into a local folder that all workers see."""
         folder = SharedFolder("directory", directory)
         self._write(folder, tokenizer, wanted, directory)
-        remove_partial(directory)  # Of workers that were killed.
+        remove_partial(directory)  # Workers that were killed left them.
 
     def publish(
         self, place: Place, tokenizer: keras_hub.tokenizers.Tokenizer, wanted: dict

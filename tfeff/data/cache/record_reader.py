@@ -11,7 +11,7 @@ import numpy as np
 from tfeff.data.cache.manifest import FILE_NAME, Manifest, damaged
 from tfeff.utils.reading import raise_unreadable
 
-_HEADER = struct.Struct("<QI")  # Of a TFRecord: the length, and its checksum.
+_HEADER = struct.Struct("<QI")  # A TFRecord begins with its length and a checksum.
 _FOOTER = struct.Struct("<I")  # The checksum of the record.
 _AROUND = _HEADER.size + _FOOTER.size
 _INVERTED = bytes(range(255, -1, -1))
@@ -33,7 +33,7 @@ class RecordReader:
         manifest.check_unchanged(directory)
         self._directory = directory
         self._manifest = manifest
-        # Of the file when a shard was last opened: it may change from here on.
+        # What the file was when a shard was last opened; it may change from here on.
         self._stamp: tuple | None = None
         self._shards = manifest.shards
         self._starts = np.cumsum([0, *(s.num_records for s in manifest.shards)])

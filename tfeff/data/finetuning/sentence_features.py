@@ -30,7 +30,7 @@ class SentenceFeatures(FeatureRows):
     """
 
     def __init__(self, tokens, text_ids, sequence_length, pad_token_id, cut):
-        # Of each different text once, and of an empty one to fill up batches with.
+        # Each different text has its tokens once; an empty one fills up batches.
         tokens = with_empty(tokens)
         super().__init__(text_ids.shape[0], tokens, sequence_length, pad_token_id)
         self.num_texts = text_ids.shape[1]

@@ -64,7 +64,7 @@ def word_rows(
     begin = tf.gather(tf.cumsum(sizes, exclusive=True), window_text) + first
     part = slices(pieces.flat_values, begin, size)
     cls, sep = frame(tf.size(begin), tokenizer)
-    # Of each word: its text, and how many of the text's tokens are before it.
+    # How many of the text's tokens are before each word.
     place = pieces.row_starts() - tf.gather(tf.cumsum(sizes, exclusive=True), text)
     last = windows(room, sizes, step) - 1
     later = tf.minimum(place // step, tf.gather(last, text))

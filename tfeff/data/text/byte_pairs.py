@@ -109,7 +109,7 @@ def merge(
         rank = tf.where(word[:-1] == word[1:], rank, _NEVER)
         best = tf.math.unsorted_segment_min(rank, word[:-1], num_words)
         chosen = (rank < _NEVER) & (rank == tf.gather(best, word[:-1]))
-        # Of "aaa", the first two.
+        # The first two of "aaa" are merged.
         number = tf.range(tf.size(rank))
         others = tf.concat([[-1], tf.boolean_mask(number, ~chosen)], axis=0)
         before = tf.gather(others, tf.cumsum(tf.cast(~chosen, tf.int32)))

@@ -9,7 +9,7 @@ import numpy as np
 
 SPACE = "\u2581"  # what SentencePiece writes for a space
 _IDEOGRAPHS = ("CJK UNIFIED", "CJK COMPATIBILITY IDEOGRAPH")
-# Of the planes of Unicode, those with characters of any of these kinds.
+# The code points of the planes that have characters of any of these kinds.
 PLANES = [*range(0x40000), *range(0xE0000, 0xF0000)]
 
 

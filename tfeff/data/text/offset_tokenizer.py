@@ -254,7 +254,7 @@ class OffsetTokenizer(tf.Module):
         every = total == expected
         # If not each on its own, it is a letter that is composed with its accents.
         known = (ids.row_lengths() > 1) & ~unknown & (every | (total == num_plain))
-        # Before the first word, and where there is none, nothing is counted.
+        # Nothing is counted before the first word, nor where there is none.
         takes_all = tf.gather(tf.concat([every, [False]], axis=0), tf.maximum(words, 0))
         counts = tf.where(takes_all, becomes, tf.cast(plain, tf.int64))
         made = tf.cumsum(counts)

@@ -281,7 +281,7 @@ class RobertaTokenizer(TokenizerFiles, keras_hub.tokenizers.Tokenizer):
         text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
         if not tf.executing_eagerly():
             return text
-        # Of one text NumPy has bytes, of several an array.
+        # NumPy has one text as bytes, and several as an array.
         return tf.nest.map_structure(bytes.decode, np.asarray(text).tolist())
 
     def save_assets(self, dir_path: str) -> None:

@@ -30,7 +30,7 @@ from tfeff.utils.disks import system_folder
 from tfeff.utils.files import write_bytes
 
 SPECIAL_NAMES = ("pad_token_id", "cls_token_id", "sep_token_id", "mask_token_id")
-FRAME_NAMES = SPECIAL_NAMES[:3]  # Of the tokens around texts.
+FRAME_NAMES = SPECIAL_NAMES[:3]  # The tokens around texts.
 _SPECIAL_PIECES = ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"]
 _MOST_PIECES = 2**27  # SentencePiece counts in 32 bits, and with 2**31 does not end.
 # Entries of a tokenizer's configuration that do not determine its ids.

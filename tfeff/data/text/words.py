@@ -95,7 +95,7 @@ def _core(points, index, inside):
     )
 
     def is_of(position, kind):
-        # Those next to a chunk are white space.
+        # The characters next to a chunk are white space.
         position = tf.clip_by_value(position, 0, tf.size(points, tf.int64) - 1)
         return among(tf.gather(points, position), kind)
 

@@ -75,5 +75,6 @@ def _tanh_gate(x, one):
     return 0.5 + 0.5 * tanh, grad_gate
 
 
-# By activation `g`: the gate `g(x) / x` and its derivative, times a factor `one`.
+# The functions of each activation `g` give the gate `g(x) / x` and its derivative,
+# times a factor `one`.
 _GATES = {equations.gelu: _normal_gate, equations.gelu_tanh: _tanh_gate}

@@ -47,14 +47,14 @@ def l2_sigmoid_and_gradient(scores, mask=None):
         dot = ops.sum(upstream * upcast_weights, axis=-1, keepdims=True)
         # Below the floor the norm does not depend on the scores.
         dot = ops.where(square > equations.SMALLEST_SQUARE, dot, 0.0)
-        # With σ(-s) for 1 - σ(s), which loses its digits where σ is near 1.
+        # σ(-s) is 1 - σ(s), which would lose its digits where σ is near 1.
         derivative = upcast_weights * ops.sigmoid(-at_least_float32(scores))
         return ops.cast((upstream - upcast_weights * dot) * derivative, scores.dtype)
 
     return weights, gradient
 
 
-# By name: each gives weights, and the function from their gradient to the scores'.
+# Each function gives weights, and a function from their gradient to the scores'.
 WITH_GRADIENT = {
     "softmax": softmax_and_gradient,
     "sigmoid_l2": l2_sigmoid_and_gradient,
