@@ -9,7 +9,7 @@ from tfeff.compat.layers import sublayers
 from tfeff.compat.models import input_structure
 from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import INPUTS, check_encoder
-from tfeff.export.parts import few_bytes, few_cells
+from tfeff.export.parts import limit_bytes, limit_cells
 from tfeff.export.text_encoder import TextEncoder, text_function
 from tfeff.layers.checks import check_model
 
@@ -88,9 +88,9 @@ def predict_endpoint(
     _by_name(outputs)
 
     def answer(rows, starts):
-        rows = few_cells("tokens", rows, max_tokens, text_encoder.padded_length)
+        rows = limit_cells("tokens", rows, max_tokens, text_encoder.padded_length)
         outputs = _by_name(call(text_encoder.packed_inputs(rows, starts)))
-        return few_bytes(outputs)
+        return limit_bytes(outputs)
 
     return text_function(answer, text_encoder, pairs)
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tfeff.data.finetuning.packing import fill_gaps, pack
-from tfeff.export.parts import by_parts, few_rows, size_of
+from tfeff.export.parts import by_parts, limit_rows, size_of
 from tfeff.export.request_texts import check_equal_rows, checked, require, valid
 from tfeff.export.text_encoder import TextEncoder, text_function
 from tfeff.tasks import Classifier, MultipleChoice, Regressor
@@ -25,7 +25,7 @@ def classify_endpoint(
     row_size = size_of(label_names) + len(label_names) * (size_of(label_names) + 4)
 
     def answer(rows, starts):
-        rows = few_rows(rows, row_size)
+        rows = limit_rows(rows, row_size)
         probabilities = tf.nn.softmax(_logits(model, text_encoder, rows, starts))
         return {
             "label": tf.gather(names, tf.argmax(probabilities, axis=1)),

@@ -6,8 +6,8 @@ from tfeff.encoders import Encoder
 from tfeff.export.parts import (
     MOST_BYTES,
     by_parts,
-    few_cells,
-    few_rows,
+    limit_cells,
+    limit_rows,
     size_of,
 )
 from tfeff.export.text_encoder import TextEncoder
@@ -28,7 +28,7 @@ def embedding_endpoints(encoder: Encoder, text_encoder: TextEncoder) -> dict:
 
     def token_embeddings(text):
         ids = text_encoder.plain(text)
-        ids = few_cells("tokens", ids, most_tokens, text_encoder.padded_length)
+        ids = limit_cells("tokens", ids, most_tokens, text_encoder.padded_length)
         inputs = text_encoder.inputs(ids)
         names, rows = inputs.keys(), inputs.values()
         embeddings = by_parts(
@@ -63,7 +63,7 @@ def sentence_endpoint(model: SentenceEmbedding, text_encoder: TextEncoder) -> di
 
 def _sentence_function(embed, encoder, text_encoder):
     def sentence_embeddings(text):
-        ids = text_encoder.plain(few_rows(text, 4 * encoder.hidden_dim))
+        ids = text_encoder.plain(limit_rows(text, 4 * encoder.hidden_dim))
         embeddings = by_parts(
             lambda ids: embed(text_encoder.inputs(ids)), text_encoder.width(ids), ids
         )

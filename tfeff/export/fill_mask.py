@@ -8,7 +8,7 @@ from tfeff.export.parts import (
     MOST_BYTES,
     TOKENS_AT_ONCE,
     by_parts,
-    few_cells,
+    limit_cells,
     longest,
     size_of,
 )
@@ -52,7 +52,7 @@ def fill_mask_endpoint(
         positions = tf.RaggedTensor.from_value_rowids(
             masks - tf.gather(ids.row_starts(), row), row, ids.nrows()
         )
-        positions = few_cells("masks", positions, most_masks)
+        positions = limit_cells("masks", positions, most_masks)
         number = tf.range(tf.size(row, tf.int64)) - tf.gather(
             positions.row_starts(), row
         )

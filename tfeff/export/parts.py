@@ -79,7 +79,7 @@ def size_of(strings: Sequence[str]) -> int:
     return _STRING + max(len(string.encode()) for string in strings)
 
 
-def few_rows(rows: tf.Tensor, size: int) -> tf.Tensor:
+def limit_rows(rows: tf.Tensor, size: int) -> tf.Tensor:
     """The rows, once it is known that an answer of `size` bytes a row is no larger
     than `MOST_BYTES`."""
     most = MOST_BYTES // size
@@ -91,7 +91,7 @@ def few_rows(rows: tf.Tensor, size: int) -> tf.Tensor:
     return checked(rows, are_few)
 
 
-def few_cells(
+def limit_cells(
     unit: str, rows: tf.RaggedTensor, most: int, width: int | None = None
 ) -> tf.RaggedTensor:
     """The rows, once it is known that they have few values, padding included.
@@ -113,7 +113,7 @@ def few_cells(
     return checked(rows, are_few)
 
 
-def few_bytes(outputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+def limit_bytes(outputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
     """The outputs, once it is known that they have at most `MOST_BYTES` together.
 
     It is for outputs of any shape, whose size is not known before they are computed.

@@ -9,7 +9,7 @@ from tfeff.data.finetuning.word_rows import TEXT_FRAME, half, word_pieces, word_
 from tfeff.data.text.flat import indices, row_ids, sums
 from tfeff.data.text.words import split_words
 from tfeff.export.entities import entities_endpoint, phrase_types
-from tfeff.export.parts import MOST_BYTES, by_parts, few_cells, few_rows, size_of
+from tfeff.export.parts import MOST_BYTES, by_parts, limit_cells, limit_rows, size_of
 from tfeff.export.request_texts import (
     checked,
     few_characters,
@@ -41,7 +41,7 @@ def tag_endpoints(
     names = tf.constant(label_names)
 
     def tag(text):
-        text = few_rows(text, name_size * len(label_names))
+        text = limit_rows(text, name_size * len(label_names))
         _, words, starts, ends, probabilities = tagger(text)
         label = tf.gather(names, tf.argmax(probabilities, axis=1))
         return {
@@ -106,7 +106,7 @@ class Tagger(tf.Module):
     def __call__(self, text):
         text = few_characters("text", valid(text), self.most_in_text)
         words, starts, ends = split_words(text)
-        words = few_cells("words", words, self.max_words)
+        words = limit_cells("words", words, self.max_words)
         checks = short_words("text", words.flat_values, self.tokenizer)
         words = checked(words, *checks)
         # They get the rows of `words`, so that tensors of them wait for checks, too.

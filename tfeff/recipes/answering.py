@@ -118,10 +118,10 @@ def answer(
             batch_size=settings.batch_sizes,
             learning_rate=settings.learning_rates,
         )
-        begun = read_task_heads(settings.pretrained, tfeff.tasks.SpanQA) or {}
+        initial_heads = read_task_heads(settings.pretrained, tfeff.tasks.SpanQA) or {}
         read_parts = {"train": task.train, "dev": task.dev}
         keep_data(run, dataset, {n: asked(part) for n, part in read_parts.items()})
-        tuning = make_tuning(settings, task, begun, strategy, own_callbacks)
+        tuning = make_tuning(settings, task, initial_heads, strategy, own_callbacks)
         summary = grid.run(tuning.train)
         print(grid.table({task.baseline["name"]: task.baseline["metrics"]}))
         best_model = os.path.join(summary["best"]["folder"], MODEL)
@@ -257,8 +257,8 @@ def read(settings, dataset, split, given, is_predicted):
     return questions
 
 
-def make_tuning(settings, task, begun, strategy, callbacks):
-    """How the cells are trained; `begun` are the arrays of heads to begin with."""
+def make_tuning(settings, task, initial_heads, strategy, callbacks):
+    """How the cells are trained, from these arrays of heads."""
     longest = settings.max_answer_tokens
     return Tuning(
         settings=settings,
@@ -268,17 +268,17 @@ def make_tuning(settings, task, begun, strategy, callbacks):
         baseline=task.baseline,
         num_examples=len(task.train),
         sequence_length=settings.sequence_length,
-        make_model=lambda seed, _: make_model(settings, seed, begun),
+        make_model=lambda seed, _: make_model(settings, seed, initial_heads),
         make_batches=task.train.dataset,
         evaluate=lambda model: score_answers(model, task.dataset, task.dev, longest)[0],
     )
 
 
-def make_model(settings, seed, begun):
+def make_model(settings, seed, initial_heads):
     """The pretrained encoder, long enough, with a head for answers."""
     encoder, _ = load_for_training(settings, seed=seed)
     model = tfeff.tasks.SpanQA(encoder)
-    assign_heads(model, begun)
+    assign_heads(model, initial_heads)
     return model
 
 

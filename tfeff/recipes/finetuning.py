@@ -139,8 +139,8 @@ def finetune(
         check_lora(settings, encoder)
         task = make_task(settings, dataset, encoder, tokenizer)
         units = rating_units(dataset, task.train.examples)
-        begun = pretrained_heads(settings, dataset, units)
-        if set(begun) == {"pooler"}:
+        initial_heads = pretrained_heads(settings, dataset, units)
+        if set(initial_heads) == {"pooler"}:
             print(f"the pooler begins as that of {settings.pretrained}")
         steps = settings.pretrained_steps
         grid = make_grid(
@@ -153,7 +153,9 @@ def finetune(
         )
         read_parts = {"train": task.train, **task.dev}
         keep_data(run, dataset, {n: part.examples for n, part in read_parts.items()})
-        tuning = make_tuning(settings, task, begun, units, strategy, own_callbacks)
+        tuning = make_tuning(
+            settings, task, initial_heads, units, strategy, own_callbacks
+        )
         best = grid.run(tuning.train)["best"]
         grid.summary["baseline"] = task.baseline
         table = grid.table({task.baseline["name"]: task.baseline["metrics"]})
@@ -326,8 +328,8 @@ def read(dataset, split, folder, skip_malformed=False):
     return examples
 
 
-def make_tuning(settings, task, begun, units, strategy, callbacks):
-    """How the cells are trained; `begun` are the arrays of heads to begin with."""
+def make_tuning(settings, task, initial_heads, units, strategy, callbacks):
+    """How the cells are trained, from these arrays of heads."""
 
     def model(seed, pretrained_step):
         return make_model(
@@ -335,7 +337,7 @@ def make_tuning(settings, task, begun, units, strategy, callbacks):
             load_encoder(settings, task.copies_segments, pretrained_step, seed),
             settings.pooling,
             settings.head_dropout,
-            begun,
+            initial_heads,
             settings.pooler_activation,
             **units,
         )
@@ -404,15 +406,15 @@ def make_model(
     encoder,
     pooling,
     head_dropout,
-    begun=None,
+    initial_heads=None,
     pooler_activation=None,
     **units,
 ):
     """The model for the kind of examples, whose heads begin as the given ones."""
-    begun = begun or {}
+    initial_heads = initial_heads or {}
     head = {"pooling": pooling, "dropout": head_dropout}
-    if "pooler" in begun:
-        head["pooler_activation"] = begun["pooler"]["activation"].item()
+    if "pooler" in initial_heads:
+        head["pooler_activation"] = initial_heads["pooler"]["activation"].item()
     elif pooler_activation is not None:
         head["pooler_activation"] = pooler_activation
     if isinstance(examples, tfeff.data.TokenExamples):
@@ -427,7 +429,7 @@ def make_model(
     else:
         names = examples.label_names
         model = tfeff.tasks.Classifier(encoder, len(names), **head, label_names=names)
-    assign_heads(model, begun)
+    assign_heads(model, initial_heads)
     return model
 
 

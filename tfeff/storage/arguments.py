@@ -27,11 +27,11 @@ R = TypeVar("R")
 
 
 @dataclasses.dataclass(frozen=True)
-class Way:
+class Access:
     """How a function uses the file or folder that an argument names.
 
     Attributes:
-        text: the way in a few words, for the table.
+        text: what is done, in a few words, for the table.
         open: takes the argument's name and a URL; a context manager with the local path
             to work on.
         writes: whether something is written there.
@@ -48,11 +48,11 @@ _BESIDE = (
     *("tokenizer_config.json", "special_tokens_map.json", "config.json"),
     *("added_tokens.json", "30k-clean.model", "sentencepiece.bpe.model"),
 )
-# The use of each public function's arguments: `{"module.function": {name: Way}}`.
-TABLE: dict[str, dict[str, Way]] = {}
+# The use of each public function's arguments: `{"module.function": {name: Access}}`.
+TABLE: dict[str, dict[str, Access]] = {}
 
 
-def paths(**ways: Way) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def paths(**accesses: Access) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Decorates a function whose arguments of these names may be URLs.
 
     The function itself works on local paths.
@@ -60,7 +60,7 @@ def paths(**ways: Way) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         signature = inspect.signature(function)
-        TABLE[f"{function.__module__}.{function.__qualname__}"] = ways
+        TABLE[f"{function.__module__}.{function.__qualname__}"] = accesses
 
         @functools.wraps(function)
         def with_local_paths(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -70,22 +70,22 @@ def paths(**ways: Way) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 return function(*args, **kwargs)  # It says what is wrong.
             urls: dict[str, str] = {}
             with contextlib.ExitStack() as stack:
-                for name, way in ways.items():
+                for name, access in accesses.items():
                     value: Any = given.arguments.get(name)
                     if not is_url(value) or _hub(value):
                         continue
-                    if way.writes and (local := local_of(value)):
+                    if access.writes and (local := local_of(value)):
                         given.arguments[name] = local
                         continue
-                    if way.writes and given.arguments.get("overwrite"):
+                    if access.writes and given.arguments.get("overwrite"):
                         raise ValueError(
                             f"`overwrite` must be False where `{name}` is a URL: what "
                             "is whole there is not replaced. Give a new URL. Received: "
                             f"overwrite=True, {name}={value!r}"
                         )
-                    path = stack.enter_context(way.open(name, value))
+                    path = stack.enter_context(access.open(name, value))
                     given.arguments[name] = path
-                    if way.writes:
+                    if access.writes:
                         urls[path] = value
                 return _with_urls(function(*given.args, **given.kwargs), urls)
 
@@ -135,7 +135,7 @@ def check_keeps_inputs(name: str, value: str, inputs: Iterable[str]) -> None:
 
 
 def _one_name(name, value):
-    """A path or URL by the one name that all ways to write it share."""
+    """A path or URL by the one name that all spellings of it share."""
     if is_url(value) and not local_of(value):
         return Place(name, value).one_url.rstrip("/")
     return os.path.realpath(local_of(value) or value)
@@ -304,17 +304,19 @@ def _kept_where_it_fails(path: str) -> Iterator[None]:
         raise type(error)(f"{error}. What was to be uploaded is in {kept}") from error
 
 
-READ = Way("read", _reading)
-READ_WHOLE = Way("read, with its manifest", functools.partial(_reading, whole=True))
-READ_MODEL = Way("read, with its manifest: of a run, the model alone", _reading_model)
-READ_TOKENIZER = Way("read: the tokenizer alone", _reading_tokenizer)
-READ_RESULTS = Way(
+READ = Access("read", _reading)
+READ_WHOLE = Access("read, with its manifest", functools.partial(_reading, whole=True))
+READ_MODEL = Access(
+    "read, with its manifest: of a run, the model alone", _reading_model
+)
+READ_TOKENIZER = Access("read: the tokenizer alone", _reading_tokenizer)
+READ_RESULTS = Access(
     "read, with its manifest: of a run, the JSON files and digests",
     functools.partial(_reading, whole=True, select=_of_results),
 )
-WRITE = Way("written", _writing, True)
-REPLACE = Way("written or replaced", functools.partial(_writing, replace=True), True)
-ADD = Way("written to", _adding, True)
-ADD_OR_REPLACE = Way(
+WRITE = Access("written", _writing, True)
+REPLACE = Access("written or replaced", functools.partial(_writing, replace=True), True)
+ADD = Access("written to", _adding, True)
+ADD_OR_REPLACE = Access(
     "written or replaced in", functools.partial(_adding, replace=True), True
 )
