@@ -81,7 +81,39 @@ def answer(
         OSError: if a file cannot be read.
         Diverged: if no setting gave a model.
 
-    Example: see `examples/answer.py` in the repository.
+    Example:
+    ```python
+    import json
+    import tfeff
+
+    passage = "Ada wrote the first program. Bob read it."
+    questions = [("Who wrote it?", "Ada", 0), ("Who read it?", "Bob", 29)]
+    asked = [
+        {"id": text, "question": text, "answers": [{"text": a, "answer_start": i}]}
+        for text, a, i in questions
+    ]
+    content = {"data": [{"paragraphs": [{"context": passage, "qas": asked}]}]}
+    with open("questions.json", "w") as file:
+        json.dump(content, file)
+    texts = [passage, *(text for text, _, _ in questions)]
+    tokenizer = tfeff.data.train_tokenizer(texts * 9, vocabulary_size=29)
+    encoder = tfeff.encoders.build(
+        "bert_tiny", vocabulary_size=29, num_layers=1, max_sequence_length=64
+    )
+    tfeff.tasks.save_pretrained(encoder, tokenizer, "preset")
+
+    settings = tfeff.recipes.AnswerSettings(
+        run_dir="run",
+        train="questions.json",
+        dev="questions.json",
+        pretrained="preset",
+        sequence_length=64,
+        stride=16,
+        steps=2,
+    )
+    metrics = tfeff.recipes.answer(settings)
+    assert {"f1", "exact_match"} <= metrics.keys()
+    ```
     """
     check_settings(settings, AnswerSettings)
     own_callbacks = Callbacks(settings, callbacks)

@@ -72,7 +72,34 @@ def distill(
         Findings of EMNLP 2020; Sanh et al., "DistilBERT, a distilled version of BERT:
         smaller, faster, cheaper and lighter", 2019.
 
-    Example: see `examples/distill.py`.
+    Example:
+    ```python
+    import tfeff
+
+    text = [f"The student reads page {number}." for number in range(40)]
+    with open("text.txt", "w") as file:
+        file.write("\\n\\n".join(text))
+    tokenizer = tfeff.data.train_tokenizer(text, vocabulary_size=40)
+    teacher = tfeff.encoders.build(
+        "bert_tiny", vocabulary_size=40, num_layers=4, max_sequence_length=16
+    )
+    tfeff.tasks.save_pretrained(teacher, tokenizer, "teacher")
+
+    settings = tfeff.recipes.DistillSettings(
+        run_dir="run",
+        teacher="teacher",
+        student="bert_tiny",
+        override={"num_layers": 2, "max_sequence_length": 16},
+        corpus="text.txt",
+        validation_fraction=0.2,
+        sequence_length=16,
+        batch_size=2,
+        steps=2,
+    )
+    tfeff.recipes.distill(settings)
+    student, tokenizer = tfeff.tasks.load_pretrained("run")
+    assert student.num_layers == 2
+    ```
     """
     check_settings(settings, DistillSettings)
     own_callbacks = Callbacks(settings, callbacks)
