@@ -22,7 +22,12 @@ def encode_with_offsets(tokenizer, texts):
     is_word_piece = isinstance(tokenizer, keras_hub.tokenizers.WordPieceTokenizer)
     encode = _word_piece if is_word_piece else _sentence_piece
     for text, (ids, pieces, places) in zip(texts, encode(tokenizer, texts)):
-        yield [int(id) for id in ids], _visible(text, pieces, places)
+        if is_word_piece:
+            found = _visible(text, pieces, places, is_invisible)
+        else:
+            pieces = [piece.strip(SPACE) for piece in pieces]
+            found = _visible(text, pieces, places, is_invisible_in_pieces)
+        yield [int(id) for id in ids], found
 
 
 def _sentence_piece(tokenizer, texts):
@@ -167,7 +172,7 @@ def parts_of_letters() -> set[str]:
     return found
 
 
-def _visible(text, pieces, places):
+def _visible(text, pieces, places, is_invisible):
     """Cuts off what cannot be seen; a piece of no characters takes the next one's."""
     found, next_place = [], (-1, -1)
     for piece, (start, end) in zip(reversed(pieces), reversed(places)):
@@ -175,7 +180,7 @@ def _visible(text, pieces, places):
             start += 1
         while start < end and is_invisible(text[end - 1]):
             end -= 1
-        if start == end == next_place[0] and piece.strip(SPACE):
+        if start == end == next_place[0] and piece:
             end = next_place[1]
         if start < end:
             next_place = start, end
@@ -184,9 +189,10 @@ def _visible(text, pieces, places):
 
 
 def is_invisible(character: str) -> bool:
-    """Whether it is white space, a control or a format character, or SPACE."""
-    return (
-        character.isspace()
-        or character == SPACE
-        or unicodedata.category(character) in ("Cc", "Cf")
-    )
+    """Whether it is white space, or a control or a format character."""
+    return character.isspace() or unicodedata.category(character) in ("Cc", "Cf")
+
+
+def is_invisible_in_pieces(character: str) -> bool:
+    """Whether it cannot be seen to SentencePiece, which writes a space as SPACE."""
+    return is_invisible(character) or character == SPACE

@@ -89,6 +89,8 @@ def squad_v2_metrics(
     with `f1_q` of a question as of `squad_v1_metrics`, where a question without answers
     has the answer "", and the probability `P_q` that it has none; precision and recall
     are those of answering the questions with the `k` lowest `P_q`. `exact` is likewise.
+    As in the script, the best of questions with equal probabilities is sought one by
+    one, in their order, though no threshold lies between them.
 
     Args:
         questions: with and without answers.

@@ -8,7 +8,11 @@ from tfeff.data.text import characters
 
 
 @pytest.mark.parametrize(
-    "kind", ["is_word", "is_word_or_space", "is_joined", "is_invisible"]
+    "kind",
+    [
+        *("is_word", "is_word_or_space", "is_joined", "is_invisible"),
+        "is_invisible_in_pieces",
+    ],
 )
 def test_tables_are_the_kinds(kind):
     boundaries = characters.boundaries(getattr(characters, kind))

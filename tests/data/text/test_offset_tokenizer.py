@@ -20,8 +20,9 @@ from tests.subjects.characters import (
     word_piece_vocabulary,
     word_pieces,
 )
-from tfeff.data import BertTokenizer, train_tokenizer
+from tfeff.data import BertTokenizer, RobertaTokenizer, train_tokenizer
 from tfeff.data.text import offset_tokenizer
+from tfeff.data.text.byte_pairs import byte_symbols
 from tfeff.data.text.offset_tokenizer import OffsetTokenizer, encode_with_offsets
 
 KINDS = ["unigram", "cased", "bert", "kerashub", "trained"]
@@ -109,6 +110,17 @@ def test_characters_that_become_none_or_several(strip_accents):
     ((_, places),) = encode_with_offsets(tokenizer, [word])
     parts = [[0, 1], [1, 2], [1, 2], [2, 4]]
     assert places.tolist() == (parts if strip_accents else [[0, 5]] * 4)
+
+
+@pytest.mark.parametrize("kind", ["bert", "bytes"])
+def test_a_block_is_no_space_but_to_sentence_piece(kind):
+    """U+2581, the first of the blocks "▁▂▃", by which SentencePiece writes spaces."""
+    symbols = [*("<s>", "<pad>", "</s>", "<unk>", "<mask>"), *byte_symbols()]
+    ids = {symbol: index for index, symbol in enumerate(symbols)}
+    tokenizer = word_pieces() if kind == "bert" else RobertaTokenizer(ids, [])
+    ((_, places),) = encode_with_offsets(tokenizer, ["▁▂ ▁"])
+    places = places.tolist()
+    assert (min(places), max(places)) == ([0, 2 if kind == "bert" else 1], [3, 4])
 
 
 def test_texts_go_in_batches(monkeypatch):

@@ -75,7 +75,12 @@ def _composed():
 
 
 def is_invisible(character: str) -> bool:
-    """Whether it is white space, a control or a format character, or SPACE."""
+    """Whether it is white space, or a control or a format character."""
+    return character != SPACE and is_invisible_in_pieces(character)
+
+
+def is_invisible_in_pieces(character: str) -> bool:
+    """Whether it cannot be seen in SentencePiece's pieces: SPACE is a space there."""
     return is_space(character) or is_format(character)
 
 

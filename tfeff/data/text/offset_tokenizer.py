@@ -12,6 +12,7 @@ from tfeff.data.text.characters import (
     SPACE,
     boundaries,
     is_invisible,
+    is_invisible_in_pieces,
     is_joined,
     is_word,
     is_word_or_space,
@@ -85,7 +86,8 @@ class OffsetTokenizer(tf.Module):
     """Ids of texts and where their tokens lie, in graphs too.
 
     Offsets are counted in characters (Unicode code points) of the text as it is,
-    before any folding, without white space and invisible characters at either end.
+    before any folding, without white space and invisible characters at either end. The
+    symbol "▁" (U+2581), by which SentencePiece writes spaces, is white space to it.
     Tokens that share a character ("½" as "1", "⁄", "2", or as bytes) all cover it. A
     token of white space alone is empty: its start is its end. Where WordPiece gives no
     way to tell the parts of a word apart, each covers the word.
@@ -121,13 +123,17 @@ class OffsetTokenizer(tf.Module):
             )
         self.tokenizer = tokenizer
         pieces = tokenizer.get_vocabulary()
-        self._is_shown = tf.constant([bool(piece.strip(SPACE)) for piece in pieces])
+        self._unseen = boundaries(is_invisible)
+        if self._encode == self._sentence_piece:
+            self._unseen = boundaries(is_invisible_in_pieces)
+            self._is_shown = tf.constant([bool(piece.strip(SPACE)) for piece in pieces])
         if self._encode == self._byte_pairs:
             parts = tokenizer.piece_bytes()
             self._is_shown = tf.constant([bool(part.strip()) for part in parts])
             self._lengths = tf.constant([len(part) for part in parts], tf.int64)
         if self._encode == self._word_piece:
             mark = tokenizer.suffix_indicator
+            self._is_shown = tf.ones([len(pieces)], tf.bool)
             self._lengths = tf.constant(
                 [len(piece.removeprefix(mark)) for piece in pieces], tf.int64
             )
@@ -152,9 +158,28 @@ class OffsetTokenizer(tf.Module):
         shown = tf.gather(self._is_shown, ids.flat_values)
         starts, ends = (
             ids.with_flat_values(tf.cast(offset - first, tf.int32))
-            for offset in _visible(points.flat_values, starts, ends, shown)
+            for offset in self._visible(points.flat_values, starts, ends, shown)
         )
         return ids, starts, ends
+
+    def _visible(self, points, starts, ends, shown):
+        """Cuts off what cannot be seen; a piece of no characters takes the next's."""
+        visible = ~among(points, self._unseen)
+        seen = indices(visible)
+        rank = tf.cumsum(tf.cast(visible, tf.int64), exclusive=True)
+        after = tf.concat([seen, [tf.size(points, tf.int64)]], axis=0)
+        before = tf.concat([[0], seen + 1], axis=0)
+        starts = tf.minimum(tf.gather(after, tf.gather(rank, starts)), ends)
+        ends = tf.maximum(tf.gather(before, tf.gather(rank, ends)), starts)
+        full = starts < ends
+        following = tf.cumsum(tf.cast(full, tf.int64), exclusive=True)
+        none = tf.constant([-1], tf.int64)
+        next_start, next_end = (
+            tf.gather(tf.concat([tf.gather(p, indices(full)), none], axis=0), following)
+            for p in (starts, ends)
+        )
+        takes = ~full & shown & (starts == next_start)
+        return starts, tf.where(takes, next_end, ends)
 
     def _sentence_piece(self, text, points, offsets):
         encode = sentence_piece(self.tokenizer).tokenize_with_offsets
@@ -274,26 +299,6 @@ class OffsetTokenizer(tf.Module):
         starts = tf.where(whole | is_first, tf.gather(first, word), starts)
         ends = tf.where(whole | is_last, tf.gather(last, word), ends)
         return starts, ends
-
-
-def _visible(points, starts, ends, shown):
-    """Cuts off what cannot be seen; a piece of no characters takes the next's."""
-    visible = ~among(points, boundaries(is_invisible))
-    seen = indices(visible)
-    rank = tf.cumsum(tf.cast(visible, tf.int64), exclusive=True)
-    after = tf.concat([seen, [tf.size(points, tf.int64)]], axis=0)
-    before = tf.concat([[0], seen + 1], axis=0)
-    starts = tf.minimum(tf.gather(after, tf.gather(rank, starts)), ends)
-    ends = tf.maximum(tf.gather(before, tf.gather(rank, ends)), starts)
-    full = starts < ends
-    following = tf.cumsum(tf.cast(full, tf.int64), exclusive=True)
-    none = tf.constant([-1], tf.int64)
-    next_start, next_end = (
-        tf.gather(tf.concat([tf.gather(p, indices(full)), none], axis=0), following)
-        for p in (starts, ends)
-    )
-    takes = ~full & shown & (starts == next_start)
-    return starts, tf.where(takes, next_end, ends)
 
 
 def _equal_rows(first, second, rows):
