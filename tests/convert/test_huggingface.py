@@ -368,6 +368,25 @@ def test_weights_that_the_format_lacks_are_refused(tmp_path):
     tfeff.convert.to_huggingface(encoder, tmp_path / "out")
 
 
+class Tripled(Encoder):
+    def call(self, *args, **kwargs):
+        outputs = super().call(*args, **kwargs)
+        return {**outputs, "sequence_output": 3 * outputs["sequence_output"]}
+
+
+class Halved(tfeff.tasks.Classifier):
+    def call(self, *args, **kwargs):
+        return super().call(*args, **kwargs) / 2
+
+
+def test_a_call_of_ones_own_is_refused(tmp_path):
+    for model in (Tripled(**TINY), Halved(Encoder(**TINY), num_classes=2)):
+        name = type(model).__name__
+        with pytest.raises(ValueError, match=f"class {name}, which has a `call` of"):
+            tfeff.convert.to_huggingface(model, tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
 def test_changed_layers_are_refused(tmp_path):
     def refused(encoder, message):
         with pytest.raises(ValueError, match=message):

@@ -117,6 +117,56 @@ def test_objectives_and_tasks(kind, format, tmp_path):
         check_same(call(batch), expected)
 
 
+@keras.saving.register_keras_serializable("formats")
+class Tripled(tfeff.encoders.Encoder):
+    """An encoder with a `call` of its own."""
+
+    def call(self, *args, **kwargs):
+        outputs = super().call(*args, **kwargs)
+        return {**outputs, "sequence_output": 3 * outputs["sequence_output"]}
+
+
+@keras.saving.register_keras_serializable("formats")
+class Halved(tasks.Classifier):
+    """A task with a `call` of its own."""
+
+    def call(self, *args, **kwargs):
+        return super().call(*args, **kwargs) / 2
+
+
+def tripled():
+    return Tripled.from_config(make_encoder("bert_base").get_config())
+
+
+OWN_CALLS = {
+    "encoder": tripled,
+    "task": lambda: Halved(make_encoder(), 3),
+    "sentences": lambda: tasks.SentenceEmbedding(tripled()),
+    "replaced_token": lambda: objectives.ReplacedTokenDetection(
+        make_encoder("bert_base"), tripled()
+    ),
+}
+
+
+@pytest.mark.quick("encoder-tf_saved_model", "task-tf_saved_model")
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("kind", OWN_CALLS)
+def test_a_call_of_ones_own_counts(kind, format, tmp_path):
+    model = randomized(OWN_CALLS[kind]())
+    encoder = getattr(model, "encoder", model)
+    batch = batch_of(encoder, (7, 4), 7)
+    expected = named_outputs(encoder, batch)
+    if kind == "task":
+        expected = named_outputs(model, batch)
+    elif kind == "sentences":
+        alone = {name: x[:, None] for name, x in batch.items()}
+        expected = {"embeddings": np.asarray(model(alone))[:, 0]}
+    elif kind == "replaced_token":
+        whole = {**batch, "mask_positions": np.zeros((2, 1), "int32")}
+        expected = {"replaced": named_outputs(model, whole)["replaced"]}
+    check_same(runner(exported(model, tmp_path, format))(batch), expected, 1e-4)
+
+
 @slow
 @pytest.mark.parametrize("format", FORMATS)
 def test_texts_of_one_segment_without_padding_need_no_more_than_ids(format, tmp_path):
@@ -371,6 +421,14 @@ def test_an_operator_that_a_format_lacks_is_named_with_its_layer(format, tmp_pat
         export_model(model, path, format, verbose=False)
     assert len(str(caught.value)) < 200
     assert not path.exists()
+
+
+@needs_litert
+def test_an_index_of_none_is_named(tmp_path):
+    hidden = keras.Input((None, 8))
+    model = keras.Model(hidden, keras.layers.Lambda(lambda x: x[..., None])(hidden))
+    with pytest.raises(ValueError, match=r"StridedSlice of .*`ops.expand_dims` is no"):
+        export_model(model, tmp_path / "model.tflite", "litert", verbose=False)
 
 
 def policies(kind):

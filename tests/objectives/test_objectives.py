@@ -187,3 +187,29 @@ def test_a_model_that_was_compiled_twice_loads(kind, tmp_path):
     assert loaded.optimizer.get_config() == model.optimizer.get_config()
     batch = arrays(next(iter(batches(kind, 1))))
     assert loaded.test_on_batch(*batch) == model.test_on_batch(*batch)
+
+
+class Labels(tfeff.tasks.Classifier):
+    """Of several labels at once."""
+
+    def default_loss(self):
+        return keras.losses.BinaryCrossentropy(from_logits=True)
+
+
+class ScoredLabels(Labels):
+    def default_metrics(self):
+        return [keras.metrics.BinaryAccuracy(threshold=0.0, name="right")]
+
+
+def test_metrics_of_ones_own_come_with_a_loss_of_ones_own():
+    encoder = make_model("masked_lm").encoder
+    x = {name: np.ones((2, 4), "int32") for name in encoder.input}
+    y = np.ones((2, 3), "float32")
+    for kind, loss, names in (
+        (ScoredLabels, "auto", {"loss", "right"}),
+        (ScoredLabels, keras.losses.BinaryCrossentropy(from_logits=True), {"loss"}),
+        (Labels, "auto", {"loss"}),
+    ):
+        model = kind(encoder, 3)
+        model.compile(loss=loss)
+        assert set(model.evaluate(x, y, verbose=0, return_dict=True)) == names

@@ -23,6 +23,7 @@ from tfeff.data.text.roberta_tokenizer import RobertaTokenizer, with_prefix_spac
 from tfeff.data.text.tokenizers import check_tokenizer
 from tfeff.encoders import Encoder
 from tfeff.encoders.adapters import adapted_layers
+from tfeff.encoders.own_calls import has_own_call
 from tfeff.encoders.preset_heads import read_heads, read_task
 from tfeff.encoders.preset_layout import is_weights_file, preset_folder
 from tfeff.objectives.heads import trained_model
@@ -133,6 +134,12 @@ def to_huggingface(
     if architecture is not None:
         check_choice("architecture", architecture, sorted(ARCHITECTURES))
     encoder, heads, task, tokenizer = _parts(source, tokenizer)
+    for model in (encoder, source):
+        if isinstance(model, keras.Model) and has_own_call(model):
+            raise ValueError(
+                "`source` must compute what transformers' models do. Received: a model "
+                f"of the class {type(model).__name__}, which has a `call` of its own"
+            )
     name = architecture or find_architecture(encoder, heads, tokenizer, task)
     parts = encoder, heads, task
     try:

@@ -9,6 +9,7 @@ from tfeff.compat.models import TellsAllWeights
 from tfeff.compat.saving import SavedReference, untracked
 from tfeff.encoders.adapters import Adapters
 from tfeff.encoders.layer_states import layer_states, make_with_states
+from tfeff.encoders.own_calls import symbolic_outputs
 from tfeff.encoders.preset_mixins import EncoderFiles
 from tfeff.encoders.quantization import ChecksBeforeSaving, check_keeps_quantization
 from tfeff.encoders.stack import apply_blocks, make_blocks
@@ -304,8 +305,9 @@ class Encoder(
         )
         ```
         """
-        outputs = {"sequence_output": self.output["sequence_output"]}
-        for index, states in enumerate(self.output["hidden_states"]):
+        found = symbolic_outputs(self)
+        outputs = {"sequence_output": found["sequence_output"]}
+        for index, states in enumerate(found["hidden_states"]):
             outputs[f"hidden_states_{index}"] = states
         export_outputs(
             self.name,

@@ -11,6 +11,7 @@ from tfeff.compat.layers import StaysFrozen
 from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import check_encoder
 from tfeff.encoders.layer_states import layer_states, make_with_states
+from tfeff.encoders.own_calls import symbolic_outputs
 from tfeff.formats.export_model import export_outputs
 from tfeff.objectives.heads import Head
 from tfeff.ops.ids import check_range, exact_inputs
@@ -135,7 +136,8 @@ class Objective(StaysFrozen, DistributedModel):
                 default, and the reported `loss` is the mean over all targets seen
                 since the metrics were last reset, or the weighted sum of such means.
                 Other losses may have other targets, such as probabilities of classes:
-                by default there are no metrics with them.
+                by default there are no metrics with them, but those that a class of
+                yours gives for its own default loss.
             **kwargs: further arguments of `tfeff.training.DistributedModel.compile`,
                 such as `accumulation_steps`. `metrics` are weighted metrics here, too:
                 rows that fill up a batch have weight 0, and count for nothing. Keras'
@@ -149,7 +151,8 @@ class Objective(StaysFrozen, DistributedModel):
         """
         if optimizer == "auto":
             optimizer = self.default_optimizer()
-        if isinstance(loss, str) and loss == "auto":
+        is_default_loss = isinstance(loss, str) and loss == "auto"
+        if is_default_loss:
             loss = self.default_loss()
             if self.output_weights is not None:
                 kwargs.setdefault("loss_weights", dict(self.output_weights))
@@ -163,7 +166,10 @@ class Objective(StaysFrozen, DistributedModel):
                 )
             weighted_metrics = self._beside_means(kwargs.pop("metrics"), loss)
         elif is_auto:
-            weighted_metrics = self.default_metrics() if are_means(loss) else None
+            # The metrics of a class that has its own are for its own loss.
+            are_own = is_default_loss and has_own(self, "default_metrics")
+            fit = are_own or are_means(loss)
+            weighted_metrics = self.default_metrics() if fit else None
         if wrong := loss_of_probabilities(loss):
             raise ValueError(
                 "`loss` must take logits, the outputs of this model: leave it out for "
@@ -278,7 +284,7 @@ class Objective(StaysFrozen, DistributedModel):
 
     def exported(self) -> tuple[dict, dict]:
         """The inputs and outputs of `export`, `keras.KerasTensor` by name."""
-        output = self.output
+        output = symbolic_outputs(self)
         return self.input, output if isinstance(output, dict) else {"logits": output}
 
     def compute_loss(

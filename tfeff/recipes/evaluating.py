@@ -12,6 +12,7 @@ import tensorflow as tf
 import tfeff
 from tfeff.data.cache.finishing import NoText
 from tfeff.data.sampling import isin
+from tfeff.encoders.own_calls import symbolic_outputs
 from tfeff.recipes.corpora import OF_TEXT, corpus
 from tfeff.recipes.data_record import crosses_documents
 from tfeff.recipes.evaluate_settings import EvaluateSettings
@@ -234,7 +235,7 @@ def _cache(documents, tokenizer, folder, cut, settings):
 
 def _token_logits(model):
     """The part of a model that gives the logits of tokens; `None` if it has none."""
-    output = model.output
+    output = symbolic_outputs(model)
     if isinstance(output, dict):
         output = output.get("masked_lm")
     return None if output is None else keras.Model(model.input, output)

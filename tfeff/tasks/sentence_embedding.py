@@ -10,6 +10,7 @@ from tfeff.data.finetuning.text_features import text_features
 from tfeff.data.text.tokenizers import check_tokenizer
 from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import check_encoder
+from tfeff.encoders.own_calls import symbolic_outputs
 from tfeff.objectives.heads import Head
 from tfeff.objectives.objective import TARGET_MEAN
 from tfeff.tasks.encoder_limits import check_length, check_vocabulary
@@ -211,7 +212,7 @@ class SentenceEmbedding(Task):
     def exported(self) -> tuple[dict, dict]:
         # One text a row: there is nothing to group.
         rows = self.encoder.input
-        return rows, {"embeddings": self._pool(rows, self.encoder.output)}
+        return rows, {"embeddings": self._pool(rows, symbolic_outputs(self.encoder))}
 
     def get_config(self) -> Config:
         return {
