@@ -54,8 +54,9 @@ def test_examples_stay_the_same(tmp_path, first, second, other):
         before, text = path.stat().st_mtime_ns, path.read_text()
         keep_data(run, weather(), {"train": second, "dev": second})
         assert path.stat().st_mtime_ns == before
-        message = "which has read other examples than Weather has now"
-        for parts in ({"train": first, "dev": other}, {"train": other, "dev": first}):
+        for part in ("dev", "train"):
+            parts = {"train": first, "dev": first, part: other}
+            message = rf"has read other examples \({part}\) than there are now for We"
             with pytest.raises(ValueError, match=message):
                 keep_data(run, weather(), parts)
         assert path.read_text() == text
@@ -118,6 +119,19 @@ def test_the_encoder_stays_the_same(tmp_path, is_run):
         (tmp_path / "run" / "read_data.json").write_text(json.dumps(record))
         keep_data(run, weather(), parts)
         keep_data(run, weather(), parts)
+
+
+def test_a_file_stays_the_same(tmp_path):
+    path, parts = tmp_path / "vectors.txt", {"train": texts("a", "b")}
+    with RunDirectory(tmp_path / "run", {"word_vectors": str(path)}) as run:
+        path.write_text("cat 1")
+        keep_data(run, weather(), parts, models=(), files=["word_vectors"])
+        train(run)
+        keep_data(run, weather(), parts, models=(), files=["word_vectors"])
+        path.write_text("cat 2")
+        with pytest.raises(ValueError, match="the file of `word_vectors` has changed"):
+            keep_data(run, weather(), parts, models=(), files=["word_vectors"])
+        keep_data(run, weather(), parts, models=())  # It reads none any more.
 
 
 @pytest.mark.parametrize("by_flag", [False, True])

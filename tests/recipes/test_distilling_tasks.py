@@ -217,6 +217,10 @@ def test_a_finished_run_on_other_data_is_refused(tmp_path):
     with open_run(settings) as run:
         keep_data(run, dataset, {s: texts(s, "") for s in ("train", "dev")})
         tfeff.training.write_metrics({"student": 1}, run.path("metrics.json"))
+    # Of what it has made, without digests.
+    (tmp_path / "run" / "model.keras").touch()
+    (tmp_path / "run" / "preset").mkdir()
+    (tmp_path / "run" / "export" / "1").mkdir(parents=True)
     assert distill(settings, dataset) == {"student": 1}
 
     def halved(split, folder):
@@ -224,7 +228,9 @@ def test_a_finished_run_on_other_data_is_refused(tmp_path):
         return dataclasses.replace(found, labels=found.labels / 2)
 
     changed = dataclasses.replace(dataset, reader=halved)
-    with pytest.raises(ValueError, match="which has read other examples than Rated"):
+    with pytest.raises(
+        ValueError, match=r"which has read other examples \(train, dev\) than"
+    ):
         distill(settings, changed)
     assert distill(settings, dataset) == {"student": 1}
 

@@ -49,7 +49,7 @@ def test_a_run_goes_on_with_the_same_data_at_another_place(tmp_path, is_trained)
     for place in ("elsewhere", "there"):
         start(settings(run_dir, place), "ab", is_trained)
         assert (run_dir / "read_data.json").read_text() == before
-    with pytest.raises(ValueError, match="which has read other examples than SST-2"):
+    with pytest.raises(ValueError, match=r"which has read other examples \("):
         start(settings(run_dir, "elsewhere"), "ac")
     assert json.loads((run_dir / "config.json").read_text())["data"] == "there"
 

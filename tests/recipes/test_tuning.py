@@ -22,7 +22,7 @@ from tfeff.recipes import (
     finetune,
     finetuning,
 )
-from tfeff.recipes.tuning import make_grid
+from tfeff.recipes.tuning import best_model, make_grid
 
 TEXTS = [f"{i} green bottles hanging on the wall" for i in range(16)]
 
@@ -350,3 +350,11 @@ def test_questions_and_distillation_in_parts(pretrained, tmp_path):
         BOTTLES,
     )
     assert "f1" in metrics["student"]
+
+
+def test_a_cell_without_its_model_is_named(tmp_path):
+    summary = {"best": {"folder": str(tmp_path)}}
+    with pytest.raises(ValueError, match="is missing: delete the folder to have the c"):
+        best_model(summary)
+    (tmp_path / "model.keras").touch()
+    assert best_model(summary) == str(tmp_path / "model.keras")

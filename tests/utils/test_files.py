@@ -19,6 +19,8 @@ from tfeff.utils.files import (
     atomic_folder,
     make_folder,
     new_path,
+    put_back,
+    remove_with_replaced,
     write_text,
 )
 from tfeff.utils.partial import remove_partial
@@ -55,6 +57,10 @@ def test_of_a_folder_that_is_replaced_one_is_always_whole(number, tmp_path):
         assert seen.read_text() == ("old" if number == 1 else "new")
     beside = [x for x in tmp_path.glob("name.replaced-*") if any(x.iterdir())]
     assert [(x / "text").read_text() for x in beside] == ["old"] * (number in (2, 3))
+    put_back(str(path))
+    assert (path / "text").read_text() == ("old" if number < 3 else "new")
+    remove_with_replaced(str(path))
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_folder_that_cannot_be_replaced_stays(tmp_path, monkeypatch):

@@ -27,6 +27,7 @@ from tfeff.recipes.predictions import (
     write_scores,
 )
 from tfeff.recipes.run_exports import (
+    has_export,
     has_model,
     make_once,
     newest_export,
@@ -45,7 +46,7 @@ from tfeff.recipes.settings import check_settings
 from tfeff.recipes.shared_examples import print_shared
 from tfeff.recipes.starting import load_for_training, print_frozen
 from tfeff.recipes.task_dataset import best_metric, find_dataset
-from tfeff.recipes.tuning import Tuning, check_lora, load_best, make_grid
+from tfeff.recipes.tuning import Tuning, best_model, check_lora, load_best, make_grid
 from tfeff.recipes.unknown_tokens import print_unknown
 from tfeff.utils.json_files import read_object
 from tfeff.utils.naming import named_as
@@ -156,15 +157,16 @@ def answer(
         tuning = make_tuning(settings, task, initial_heads, strategy, own_callbacks)
         summary = grid.run(tuning.train)
         print(grid.table({task.baseline["name"]: task.baseline["metrics"]}))
-        best_model = os.path.join(summary["best"]["folder"], MODEL)
-        is_finished = is_there(run.path(METRICS))
-        if not (is_finished and has_model(run, best_model)):
+        model_path = best_model(summary)
+        made = run.path(METRICS), run.path("predictions.json")
+        is_finished = all(map(is_there, made)) and has_export(run)
+        if not (is_finished and has_model(run, model_path)):
             write_best(settings, run, task, tokenizer, summary)
         # It may have been deleted.
         make_once(
             run.path(PRESET),
             lambda path: tfeff.tasks.save_pretrained(
-                tfeff.training.load_checkpoint(best_model), tokenizer, path
+                tfeff.training.load_checkpoint(model_path), tokenizer, path
             ),
         )
         if settings.plots:
@@ -320,8 +322,8 @@ def write_best(settings, run, task, tokenizer, summary):
     for name in (METRICS, "predictions.json", "null_odds.json"):
         if is_there(run.path(name)):
             os.remove(run.path(name))
-    best_model = os.path.join(summary["best"]["folder"], MODEL)
-    is_kept = has_model(run, best_model)
+    model_path = best_model(summary)
+    is_kept = has_model(run, model_path)
     model = load_best(settings, summary["best"]["folder"], run)
     if not is_kept:
         remove_predictions(run)
@@ -335,7 +337,7 @@ def write_best(settings, run, task, tokenizer, summary):
         model,
         tokenizer,
         is_kept=is_kept,
-        save=lambda path: copy(best_model, path),
+        save=lambda path: copy(model_path, path),
         sequence_length=settings.sequence_length,
         stride=settings.stride,
         max_answer_tokens=longest,

@@ -20,13 +20,13 @@ from tfeff.recipes.corpora import CACHES, cached_manifest
 from tfeff.recipes.moved_data import has_moved_data
 from tfeff.recipes.pretrain_settings import PretrainSettings
 from tfeff.recipes.versions import note_versions
-from tfeff.storage.arguments import READ_MODEL, paths
+from tfeff.storage.arguments import READ, READ_MODEL, paths
 from tfeff.tasks.pretrained import find_preset, split_step
 from tfeff.training.checkpoint_file import load_notes
 from tfeff.training.checkpoint_folder import checkpoint_steps, run_checkpoint
 from tfeff.utils.checks import is_url
 from tfeff.utils.digests import FILE_NAME as SHA256SUMS
-from tfeff.utils.digests import read_digests, sha256_of
+from tfeff.utils.digests import read_digests, sha256, sha256_of
 from tfeff.utils.files import write_text
 from tfeff.utils.job_output import say
 from tfeff.utils.json_files import read_object
@@ -44,6 +44,7 @@ def keep_data(
     parts: Mapping[str, object],
     trained: str = os.path.join(CELLS, "*"),
     models: Sequence[str] = ("pretrained",),
+    files: Sequence[str] = (),
 ) -> None:
     """Notes what a run reads; raises if it is not what the run has read before.
 
@@ -59,6 +60,7 @@ def keep_data(
             trained, and one that a signal has saved there in part.
         models: settings that name what it begins with; others that it has noted are
             not compared.
+        files: settings that name a file that it reads; as of `models`.
 
     Raises:
         ValueError: if labels, metrics or examples are others, or the encoder is; it
@@ -73,29 +75,48 @@ def keep_data(
         },
     }
     found |= _digests_of_models(run.config, models)
+    for name in files:
+        with named_as(path=name):
+            found[name] = _file_digest(run.config[name])
     folders = os.path.join(glob.escape(run.directory), trained)
     has_trained = any(
         glob.glob(os.path.join(folders, name)) for name in (METRICS, f"{INTERRUPTED}*")
     )
     there, changes = _noted(run, found, has_trained)
     changes = [name for name in changes if name in found or name in models]
-    if changes and set(changes) <= set(models):
-        model = changes[0]
+    if changes and set(changes) <= {*models, *files}:
+        name = changes[0]
+        what = "encoder" if name in models else "file"
         raise ValueError(
-            f"`run_dir` must be a new folder where the encoder of `{model}` has "
+            f"`run_dir` must be a new folder where the {what} of `{name}` has "
             f"changed. Received: run_dir={run.shown(run.directory)!r}, which has "
-            f"begun with another {model}={run.config[model]!r} than there is now"
+            f"begun with another {name}={run.config[name]!r} than there is now"
         )
     if changes:
+        parts = _changed_parts(there.get("examples"), found["examples"])
+        names = [f"{n}{parts}" if n == "examples" else n for n in changes]
         raise ValueError(
             "`run_dir` must be a new folder where the data have changed. Received: "
             f"run_dir={run.shown(run.directory)!r}, which has read other "
-            f"{', '.join(changes)} than {dataset.name} has now"
+            f"{', '.join(names)} than there are now for {dataset.name}"
         )
     found = {**there, **found}
     if run.is_chief and there != found:
         write_text(run.path(READ_DATA), json.dumps(found, indent=2))
     note_versions(run)
+
+
+def _changed_parts(there, found):
+    """The parts whose examples have changed, in brackets; nothing if none is known."""
+    if not isinstance(there, Mapping):
+        return ""
+    parts = [part for part in found if there.get(part) != found[part]]
+    return f" ({', '.join(parts)})" if parts else ""
+
+
+@paths(path=READ)
+def _file_digest(path):
+    return sha256(path)
 
 
 def _noted(run, found, has_trained):

@@ -30,6 +30,12 @@ from tfeff.recipes.distilling_models import (
     write,
 )
 from tfeff.recipes.long_texts import print_long
+from tfeff.recipes.run_exports import (
+    check_made,
+    has_export,
+    newest_export,
+    write_encoder,
+)
 from tfeff.recipes.runs import (
     check_finite,
     draw,
@@ -52,7 +58,7 @@ from tfeff.training import interrupted_fit
 from tfeff.training.held_signals import HeldSignals
 from tfeff.training.interrupted_fit import interrupted_step
 from tfeff.utils.checks import is_url
-from tfeff.utils.files import remove_folder
+from tfeff.utils.files import remove_with_replaced
 from tfeff.utils.naming import named_as
 from tfeff.utils.reading import is_there
 from tfeff.utils.run_files import (
@@ -86,10 +92,9 @@ def distill_on_a_task(
     with open_run(settings) as run:
         train, dev = _read_examples(dataset, settings)
         read = {"train": train, "dev": dev}
-        if is_there(run.path(METRICS)):
+        if all(is_there(run.path(name)) for name in (METRICS, MODEL)):
             keep_data(run, dataset, read, trained="", models=())
-            if settings.plots:
-                _draw_finished(run, dataset, dev, settings)
+            _keep_finished(run, dataset, dev, settings)
             return finish(run)
         with contextlib.suppress(FileNotFoundError):  # An earlier start's.
             os.remove(run.path(DEV_METRICS_TABLE))
@@ -114,7 +119,14 @@ def distill_on_a_task(
         print(f"teacher: {scores_line(teachers, baseline)}")
         metric = dataset.metric_names[0]
         print_undefined(dataset, metric, "dev", dev)
-        keep_data(run, dataset, read, trained="", models=_models(settings))
+        keep_data(
+            run,
+            dataset,
+            read,
+            trained="",
+            models=_models(settings),
+            files=["word_vectors"] if settings.word_vectors else [],
+        )
         best = tfeff.training.KeepBest(
             lambda model: dev_part.score(model.student),
             metric,
@@ -162,25 +174,54 @@ def distill_on_a_task(
                 **options,
             )
             for saved in (_LAYERS, _PREDICTIONS):
-                remove_folder(run.path(saved))
+                remove_with_replaced(run.path(saved))
         return finish(run)
 
 
 def _models(settings):
     """The settings that name models on disk: a student by its name begins anew."""
-    return ["teacher", *([] if _is_by_name(settings.student) else ["student"])]
+    names = ["teacher", *([] if _is_by_name(settings.student) else ["student"])]
+    return [*names, *(["augment_with"] if settings.augment_with else [])]
 
 
 def _is_by_name(student):
     return student in tfeff.encoders.presets() and not os.path.exists(student)
 
 
-def _draw_finished(run, dataset, dev, settings):
-    """Draws the attention of a finished run's student."""
+def _keep_finished(run, dataset, dev, settings):
+    """Checks what a finished run has made, makes what was deleted, and draws."""
+    made = [newest_export(run)] if has_export(run) else []
+    made += [path] if is_there(path := run.path(PRESET)) else []
+    for path in made:
+        check_made(path)
+    is_whole = len(made) == 2
+    if is_whole and not settings.plots:
+        return
     student = tfeff.training.load_checkpoint(run.path(MODEL), compile=False)
-    _, tokenizer = tfeff.tasks.load_pretrained(run.path(PRESET))
+    if is_there(run.path(PRESET)):  # What it began with may be gone.
+        _, tokenizer = tfeff.tasks.load_pretrained(run.path(PRESET))
+    else:
+        tokenizer = _students_tokenizer(settings)
     part = TaskPart(dataset, dev, _rows(dev, tokenizer, settings), settings)
-    _draw(student, part, run)
+    if not is_whole:
+        _, options = part.delivered(student)
+        write_encoder(
+            run,
+            student,
+            tokenizer,
+            student,
+            sequence_length=settings.sequence_length,
+            **options,
+        )
+    if settings.plots:
+        _draw(student, part, run)
+
+
+def _students_tokenizer(settings):
+    """The tokenizer of a student by its name, which is the teacher's, or of its own."""
+    name = "teacher" if _is_by_name(settings.student) else "student"
+    with named_as(path=name, step=name):
+        return tfeff.tasks.load_pretrained(getattr(settings, name))[1]
 
 
 def _draw(model, part, run):
@@ -251,8 +292,7 @@ def _task_of(teacher):
 def _load_student(settings, teacher):
     """The student's encoder, its tokenizer, and the teacher's."""
     if _is_by_name(settings.student):
-        with named_as(path="teacher", step="teacher"):
-            _, tokenizer = tfeff.tasks.load_pretrained(settings.teacher)
+        tokenizer = _students_tokenizer(settings)
         return make_student_encoder(settings, teacher.encoder), tokenizer, tokenizer
     for name, value in (
         ("override", dict(settings.override)),

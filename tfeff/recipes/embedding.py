@@ -30,7 +30,7 @@ from tfeff.recipes.settings import changed, check_settings
 from tfeff.recipes.starting import load_for_training, print_frozen
 from tfeff.recipes.task_dataset import best_metric, find_dataset
 from tfeff.recipes.task_scores import print_undefined
-from tfeff.recipes.tuning import Tuning, check_lora, load_best, make_grid
+from tfeff.recipes.tuning import Tuning, best_model, check_lora, load_best, make_grid
 from tfeff.recipes.unknown_tokens import print_unknown
 from tfeff.utils.files import write_text
 from tfeff.utils.naming import named_as
@@ -171,10 +171,10 @@ def embed(
                 # Texts are scored and served in rows of the full length.
                 pad_to_longest=pads_to_longest(settings, encoder),
             )
-            best_model = os.path.join(summary["best"]["folder"], MODEL)
+            model_path = best_model(summary)
             model = load_best(settings, summary["best"]["folder"], run)
-            is_kept = has_model(run, best_model)
-            save = functools.partial(copy, best_model)
+            is_kept = has_model(run, model_path)
+            save = functools.partial(copy, model_path)
         else:
             is_kept = has_weights(run, model)
             save = functools.partial(tfeff.training.save_checkpoint, model)

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 from collections.abc import Callable, Sequence
 
 import keras
@@ -44,7 +43,7 @@ from tfeff.recipes.task_scores import (
     print_unlearnt,
     task_scores,
 )
-from tfeff.recipes.tuning import Tuning, check_lora, load_best, make_grid
+from tfeff.recipes.tuning import Tuning, best_model, check_lora, load_best, make_grid
 from tfeff.recipes.unknown_tokens import print_unknown
 from tfeff.recipes.unseen_segments import begin_as_first, check_segments
 from tfeff.training.checkpoint_folder import run_checkpoint
@@ -163,9 +162,9 @@ def finetune(
         write_text(run.path("summary.md"), f"{title}\n\n{table}")
         print(table, end="")
 
-        best_model = os.path.join(best["folder"], MODEL)
+        model_path = best_model(grid.summary)
         model = load_best(settings, best["folder"], run)
-        is_kept = has_model(run, best_model)
+        is_kept = has_model(run, model_path)
         if not is_kept:
             remove_predictions(run)
         if settings.predict_split:
@@ -180,7 +179,7 @@ def finetune(
             model,
             tokenizer,
             is_kept=is_kept,
-            save=lambda path: copy(best_model, path),
+            save=lambda path: copy(model_path, path),
             sequence_length=task.sequence_length,
             **export_options(task.train.examples),
         )

@@ -153,7 +153,10 @@ def make_once(path: str, write: Callable[[str], object]) -> None:
 def check_made(path: str) -> None:
     """Checks a folder of an earlier start; those of early versions have no digests."""
     if is_there(os.path.join(path, FILE_NAME)):
-        check_digests(path)
+        try:
+            check_digests(path)
+        except ValueError as error:
+            raise ValueError(f"{error}. Delete {path} to have it made again") from error
 
 
 def export_once(
@@ -172,6 +175,11 @@ def export_once(
         return tfeff.export.save_version(model, tokenizer, run.path(EXPORT), **options)
     check_made(newest_export(run))
     return newest_export(run)
+
+
+def has_export(run: tfeff.training.RunDirectory) -> bool:
+    """Whether a run has an export."""
+    return bool(tfeff.export.versions(run.path(EXPORT)))
 
 
 def newest_export(run: tfeff.training.RunDirectory) -> str:

@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 import keras
@@ -28,6 +28,7 @@ from tfeff.training import interrupted_fit
 from tfeff.training.held_signals import HeldSignals
 from tfeff.training.interrupted_fit import interrupted_step
 from tfeff.training.scores import write_metrics
+from tfeff.utils.reading import is_there
 from tfeff.utils.run_files import CELLS, DEV_METRICS_TABLE, INTERRUPTED, METRICS, MODEL
 
 TunedSettings: TypeAlias = AnswerSettings | EmbedSettings | FinetuneSettings
@@ -89,6 +90,24 @@ def check_lora(settings: TunedSettings, encoder: tfeff.encoders.Encoder) -> None
         )
     encoder.enable_lora(settings.lora_rank)
     check_keeps_quantization(encoder)
+
+
+def best_model(summary: Mapping) -> str:
+    """The path of the model of the best cell.
+
+    Args:
+        summary: what `tfeff.training.Grid.run` returns.
+
+    Raises:
+        ValueError: if the cell has none any more.
+    """
+    folder = summary["best"]["folder"]
+    if not is_there(path := os.path.join(folder, MODEL)):
+        raise ValueError(
+            f"{folder} must have the model that it has trained, {MODEL}. It is "
+            "missing: delete the folder to have the cell trained again"
+        )
+    return path
 
 
 def load_best(

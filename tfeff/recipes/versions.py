@@ -31,12 +31,18 @@ def note_versions(run: tfeff.training.RunDirectory) -> None:
     if not run.is_chief:
         return
     path = run.path(_FILE)
-    noted = read_object(path, run.directory) if is_there(path) else {}
-    for name, versions in noted.items():
-        if not (isinstance(versions, list) and versions):
-            raise ValueError(
-                f"{path} must hold lists of versions. Received: {name}={versions!r:.80}"
-            )
+    try:
+        noted = read_object(path, run.directory) if is_there(path) else {}
+        for name, versions in noted.items():
+            if not (isinstance(versions, list) and versions):
+                raise ValueError(
+                    f"{path} must hold lists of versions. Received: "
+                    f"{name}={versions!r:.80}"
+                )
+    except ValueError as error:
+        raise ValueError(
+            f"{error}. It is a record alone: delete it to begin a new one"
+        ) from error
     now = _versions()
     changed = {x: y for x, y in now.items() if noted.get(x, [None])[-1] != y}
     if not changed:

@@ -1,7 +1,6 @@
 """A grid of fine-tuning runs: every setting with every seed, once each."""
 
 import contextlib
-import glob
 import itertools
 import math
 import os
@@ -24,7 +23,7 @@ from tfeff.utils.checks import (
     check_string,
 )
 from tfeff.utils.digests import FILE_NAME
-from tfeff.utils.files import remove_folder
+from tfeff.utils.files import put_back, remove_folder, remove_with_replaced
 from tfeff.utils.reading import is_there
 from tfeff.utils.run_files import INTERRUPTED, METRICS
 
@@ -207,7 +206,9 @@ class Grid:
         folder = self.folder(setting, seed)
         path = os.path.join(folder, METRICS)
         if not is_there(path):
-            if not is_there(os.path.join(folder, INTERRUPTED)):
+            saved = os.path.join(folder, INTERRUPTED)
+            put_back(saved)
+            if not is_there(saved):
                 remove_folder(folder)
             os.makedirs(folder, exist_ok=True)
             metrics = {
@@ -225,10 +226,7 @@ class Grid:
             )
         if not is_there(os.path.join(folder, FILE_NAME)):
             # What the cell was resumed from.
-            left = glob.glob(f"{glob.escape(folder)}/{INTERRUPTED}.replaced-*")
-            for name in (os.path.join(folder, INTERRUPTED), *left):
-                if os.path.isdir(name) and not os.path.islink(name):
-                    remove_folder(name)
+            remove_with_replaced(os.path.join(folder, INTERRUPTED))
         run_seal.seal_folder_once(folder)
         return metrics
 

@@ -1,5 +1,6 @@
 """A training of one epoch that a signal saves, and that the next start goes on with."""
 
+import contextlib
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -14,7 +15,7 @@ from tfeff.training.epochs import ResumeEpoch, metrics_state
 from tfeff.training.held_signals import HeldSignals
 from tfeff.training.keep_best import KeepBest
 from tfeff.utils.digests import check_digests, write_digests
-from tfeff.utils.files import atomic_folder
+from tfeff.utils.files import atomic_folder, put_back
 from tfeff.utils.json_files import read_object
 from tfeff.utils.reading import is_there
 from tfeff.utils.safetensors import write_safetensors
@@ -31,10 +32,12 @@ def interrupted_step(folder: str) -> int:
     Raises:
         ValueError: if a file is damaged.
     """
+    put_back(folder)
     if not is_there(folder):
         return 0
-    check_digests(folder, (_STATE,))
-    return int(read_object(os.path.join(folder, _STATE))["step"])
+    with _with_remedy(folder):
+        check_digests(folder, (_STATE,))
+        return int(read_object(os.path.join(folder, _STATE))["step"])
 
 
 def fit(
@@ -89,6 +92,17 @@ def fit(
     )
 
 
+@contextlib.contextmanager
+def _with_remedy(folder):
+    """Adds to an error of damage what can be done about it."""
+    try:
+        yield
+    except (FileNotFoundError, ValueError) as error:
+        raise ValueError(
+            f"{error}. Delete {folder} to begin this training anew"
+        ) from error
+
+
 class _SaveAfterSignal(keras.callbacks.Callback):
     """Saves the training after the step in which a signal came, and ends it."""
 
@@ -128,8 +142,9 @@ def _save(model, folder, step, best):
 
 def _restore(model, folder, best):
     """Puts everything back; returns the state of the metrics."""
-    check_digests(folder)
-    state = read_object(os.path.join(folder, _STATE))
+    with _with_remedy(folder):
+        check_digests(folder)
+        state = read_object(os.path.join(folder, _STATE))
     arrays = load_file(os.path.join(folder, _WEIGHTS))
     if not model.optimizer.built:
         model.optimizer.build(model.trainable_variables)

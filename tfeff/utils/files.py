@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import glob
 import os
 import shutil
 import tempfile
@@ -64,6 +65,12 @@ def atomic_folder(path: str, replace: bool = False) -> Iterator[str]:
         sync(os.path.dirname(path))
 
 
+def _replaced_mark(name):
+    """How the name of a folder begins that gives way to another of this name."""
+    # Names have 255 bytes at most.
+    return f"{os.fsencode(name)[:200].decode('utf-8', 'ignore')}.replaced-"
+
+
 def _add_file(new, path):
     """Gives a new file a path that nothing has: `os.rename` would replace a file."""
     sync(new)
@@ -85,9 +92,7 @@ def _exchange(new, path):
     """Exchanges the names of two folders; after an error both have their own."""
     parent, name = os.path.split(path)
     # Not in the partial folder, which the next process would remove with its content.
-    # Names have 255 bytes at most.
-    short = os.fsencode(name)[:200].decode("utf-8", "ignore")
-    old = tempfile.mkdtemp(prefix=f"{short}.replaced-", dir=parent)
+    old = tempfile.mkdtemp(prefix=_replaced_mark(name), dir=parent)
     try:
         os.rename(path, old)
         os.rename(new, path)
@@ -203,6 +208,31 @@ def remove_folder(path: str) -> None:
     except OSError as error:
         reason = error.strerror or error
         raise OSError(error.errno, f"{reason}, while removing {path}") from error
+
+
+def put_back(path: str) -> None:
+    """Gives a folder back its path, which a process that was killed has taken.
+
+    `atomic_folder` then leaves it whole as `NAME.replaced-…`, between two renames.
+    """
+    if not os.path.lexists(path) and (left := _replaced(path)):
+        os.rename(max(left, key=os.path.getmtime), path)
+
+
+def remove_with_replaced(path: str) -> None:
+    """Removes a folder, and what processes that were killed have left of it.
+
+    Links, which somebody has put there, stay.
+    """
+    for name in (path, *_replaced(path)):
+        if os.path.isdir(name) and not os.path.islink(name):
+            remove_folder(name)
+
+
+def _replaced(path):
+    """The folders that `atomic_folder` has left beside the one that it replaced."""
+    parent, name = os.path.split(path)
+    return glob.glob(glob.escape(os.path.join(parent, _replaced_mark(name))) + "*")
 
 
 def set_aside(path: str, mark: str) -> str:
