@@ -56,7 +56,9 @@ class DistributedModel(
       work; the loop is not compiled by XLA, whatever `jit_compile` says. The shapes
       of batches build the model, where Keras reads one, and loses it. The batches of
       `train_on_batch`, `test_on_batch` and `predict_on_batch` are shared among the
-      replicas, where Keras gives each of them all rows.
+      replicas, where Keras gives each of them all rows. A Python generator of
+      `tf.data.Dataset.from_generator` must yield new arrays each time: several replicas
+      on a CPU may write into those that TensorFlow has read.
     - **The end of the data.** Where their number is not known, Keras on one device with
       TensorFlow counts an update that it does not make, and draws dropout for it: the
       schedule runs ahead by a step an epoch. The steps of this class wait for a batch.
