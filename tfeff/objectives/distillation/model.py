@@ -39,6 +39,9 @@ from tfeff.utils.checks import check_bool, check_choice, check_mapping, check_po
 from tfeff.utils.definitions import check_config, has_own
 from tfeff.utils.types import Config, Tensor
 
+# In this order their metrics are saved and reported.
+_TERMS = ("embedding", "hidden", "attention", "prediction", "cosine", "label")
+
 
 @keras.saving.register_keras_serializable(package="tfeff")
 class Distillation(DistributedModel):
@@ -181,55 +184,21 @@ class Distillation(DistributedModel):
         encoders = paired_encoders(student, teacher)
         if tokenizers is not None:
             check_tokenizers(tokenizers)
-        has_logits = not isinstance(student, Encoder)
-        for name, value in (("prediction", prediction), ("label", label)):
-            if value and not has_logits:
-                raise ValueError(
-                    f"`{name}` must be False for encoders, which have no logits. "
-                    f"Received: {name}={value!r:.80}"
-                )
-        if label and not hasattr(student, "default_loss"):
-            raise ValueError(
-                "`label` must be False for a student that has no `default_loss`. "
-                f"Received: label={label!r:.80}, student={student!r:.80}"
-            )
-        if attention is not None:
-            check_choice("attention", attention, (SCORES, PROBABILITIES))
-        chosen = {
-            "embedding": check_bool("embedding", embedding),
-            "hidden": check_bool("hidden", hidden),
-            "attention": attention is not None,
-            "prediction": check_bool(
-                "prediction", has_logits if prediction is None else prediction
-            ),
-            "cosine": check_bool("cosine", cosine),
-            "label": check_bool("label", label),
-        }
+        chosen = _chosen_terms(
+            student,
+            prediction,
+            label,
+            embedding=embedding,
+            hidden=hidden,
+            cosine=cosine,
+            attention=attention,
+        )
         layer_weights_given = layer_weights
         layer_weights = check_layer_weights(layer_weights, encoders[0].num_layers)
         weights = _weights_of_terms(chosen, loss_weights, layer_weights)
-        check_inputs(student, teacher)
-        if "prediction" in weights or "label" in weights:
-            check_outputs(student)
-        if "prediction" in weights:
-            check_comparable(student.output, teacher.output)
-            check_names_of_classes(student, teacher)
-        if "attention" in weights:
-            for name, encoder in zip(("student", "teacher"), encoders):
-                check_maps(name, encoder, str(attention))
-        widths = [encoder.hidden_dim for encoder in encoders]
-        if "cosine" in weights and widths[0] != widths[1]:
-            raise ValueError(
-                "`cosine` must be False for hidden states of different widths. "
-                f"Received: {widths[0]} in the student, {widths[1]} in the teacher"
-            )
-        of_predictions = {"temperature": (temperature, 1.0), "soften": (soften, "both")}
-        for name, (given, default) in of_predictions.items():
-            if "prediction" not in weights and given != default:
-                raise ValueError(
-                    f"`{name}` must be left out where no predictions are compared "
-                    f"(`prediction`). Received: {name}={given!r:.80}"
-                )
+        _check_models(weights, student, teacher, encoders, attention)
+        if "prediction" not in weights:
+            _check_left_out(temperature=(temperature, 1.0), soften=(soften, "both"))
         settings = {
             "attention": attention,
             "reduction": check_choice("reduction", reduction, ("mean", "sum_squares")),
@@ -415,6 +384,60 @@ class Distillation(DistributedModel):
         for name in ("student", "teacher"):
             config[name] = keras.saving.deserialize_keras_object(config[name])
         return make_with_states(cls, config)
+
+
+def _chosen_terms(student, prediction, label, *, attention, **switches):
+    """Whether each term is chosen, by its name."""
+    has_logits = not isinstance(student, Encoder)
+    for name, value in (("prediction", prediction), ("label", label)):
+        if value and not has_logits:
+            raise ValueError(
+                f"`{name}` must be False for encoders, which have no logits. "
+                f"Received: {name}={value!r:.80}"
+            )
+    if label and not hasattr(student, "default_loss"):
+        raise ValueError(
+            "`label` must be False for a student that has no `default_loss`. "
+            f"Received: label={label!r:.80}, student={student!r:.80}"
+        )
+    if attention is not None:
+        check_choice("attention", attention, (SCORES, PROBABILITIES))
+    switches |= {
+        "prediction": has_logits if prediction is None else prediction,
+        "label": label,
+    }
+    chosen = {name: check_bool(name, value) for name, value in switches.items()}
+    chosen["attention"] = attention is not None
+    return {name: chosen[name] for name in _TERMS}
+
+
+def _check_models(weights, student, teacher, encoders, attention):
+    """Raises where the models cannot be compared by the terms that have weights."""
+    check_inputs(student, teacher)
+    if "prediction" in weights or "label" in weights:
+        check_outputs(student)
+    if "prediction" in weights:
+        check_comparable(student.output, teacher.output)
+        check_names_of_classes(student, teacher)
+    if "attention" in weights:
+        for name, encoder in zip(("student", "teacher"), encoders):
+            check_maps(name, encoder, str(attention))
+    widths = [encoder.hidden_dim for encoder in encoders]
+    if "cosine" in weights and widths[0] != widths[1]:
+        raise ValueError(
+            "`cosine` must be False for hidden states of different widths. "
+            f"Received: {widths[0]} in the student, {widths[1]} in the teacher"
+        )
+
+
+def _check_left_out(**settings):
+    """Raises unless settings of predictions, which are not compared, are default."""
+    for name, (given, default) in settings.items():
+        if given != default:
+            raise ValueError(
+                f"`{name}` must be left out where no predictions are compared "
+                f"(`prediction`). Received: {name}={given!r:.80}"
+            )
 
 
 def _weights_of_terms(chosen, loss_weights, layer_weights):
