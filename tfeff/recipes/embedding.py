@@ -122,31 +122,9 @@ def embed(
         strategy = tfeff.training.make_strategy(settings.strategy, settings.tpu)
         encoder, tokenizer = load_for_training(settings)
         length = settings.sequence_length or encoder.max_sequence_length
-        if examples is not None:
-            for batch_size in settings.batch_sizes:
-                examples_in_step(settings, batch_size, strategy)
-            print_frozen(encoder)
-            check_contrast(settings, examples, encoder)
-            check_lora(settings, encoder)
-        elif settings.pooling == "layerwise" and not _query(settings):
-            raise ValueError(
-                "`pooling` must be another than 'layerwise' without `examples` where "
-                "`pretrained` has no layerwise pooling, which would be random. "
-                f"Received: pooling='layerwise', pretrained={settings.pretrained!r}"
-            )
+        check_encoder(settings, examples, encoder, strategy)
         scored = Scored(dataset, settings.split, pairs, tokenizer, length)
-        texts = tfeff.data.TextExamples(tuple({*pairs.first, *pairs.second}))
-        rows = tfeff.data.text_features(texts, tokenizer, length)
-        print_long({f"texts of {settings.split}": rows})
-        print_unknown({f"texts of {settings.split}": rows.token_ids}, tokenizer)
-        own = read_embedding_settings(settings.pretrained) or {}
-        used = {"pooling": settings.pooling, "sequence_length": length}
-        for name, value in used.items():
-            if own.get(name) not in (None, value):
-                print(
-                    f"{name}: {value}; the embeddings of {settings.pretrained} are "
-                    f"those of --{name}={own[name]}"
-                )
+        print_scored(settings, scored)
         # A new query of a layerwise pooling is random.
         keras.utils.set_random_seed(settings.seeds[0])
         model = make_model(settings, encoder)
@@ -257,6 +235,39 @@ def read_pairs(settings, dataset):
                 f"{settings.split!r} is {texts!r:.80}"
             )
     return pairs
+
+
+def check_encoder(settings, examples, encoder, strategy):
+    """Raises where the encoder cannot be trained on examples, or scored without."""
+    if examples is not None:
+        for batch_size in settings.batch_sizes:
+            examples_in_step(settings, batch_size, strategy)
+        print_frozen(encoder)
+        check_contrast(settings, examples, encoder)
+        check_lora(settings, encoder)
+    elif settings.pooling == "layerwise" and not _query(settings):
+        raise ValueError(
+            "`pooling` must be another than 'layerwise' without `examples` where "
+            "`pretrained` has no layerwise pooling, which would be random. "
+            f"Received: pooling='layerwise', pretrained={settings.pretrained!r}"
+        )
+
+
+def print_scored(settings, scored):
+    """Prints what is lost of the texts to score by, and of the preset's settings."""
+    pairs, tokenizer, length = scored.pairs, scored.tokenizer, scored.sequence_length
+    texts = tfeff.data.TextExamples(tuple({*pairs.first, *pairs.second}))
+    rows = tfeff.data.text_features(texts, tokenizer, length)
+    print_long({f"texts of {scored.split}": rows})
+    print_unknown({f"texts of {scored.split}": rows.token_ids}, tokenizer)
+    own = read_embedding_settings(settings.pretrained) or {}
+    used = {"pooling": settings.pooling, "sequence_length": length}
+    for name, value in used.items():
+        if own.get(name) not in (None, value):
+            print(
+                f"{name}: {value}; the embeddings of {settings.pretrained} are "
+                f"those of --{name}={own[name]}"
+            )
 
 
 def check_contrast(settings, examples, encoder):
