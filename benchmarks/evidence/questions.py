@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from evidence.texts import CHOOSE_SHARE, fraction
+from evidence.division import chooses, fraction
 
 _SENTENCE = re.compile(r"[^.!?]+[.!?]")
 _WORD = re.compile(r"\w+")
@@ -31,7 +31,7 @@ def make(data: Path, folder: Path) -> None:
         for name in ("train", "dev")
     )
     articles = train["data"]
-    chosen = {a.get("title", "") for a in articles if _chooses(a.get("title", ""))}
+    chosen = {a.get("title", "") for a in articles if chooses(a.get("title", ""))}
     if not chosen or len(chosen) == len(articles):  # Few articles: the last chooses.
         chosen = {articles[-1].get("title", "")}
     for name, wanted in (("train", False), ("choose", True)):
@@ -43,7 +43,7 @@ def make(data: Path, folder: Path) -> None:
     passages = [p for p in dict.fromkeys(passages) if not judged & {*sentences(p)}]
     pieces: dict[bool, list] = {False: [], True: []}
     for passage in passages:
-        pieces[_chooses(passage)].append(passage)
+        pieces[chooses(passage)].append(passage)
     pieces[True] = pieces[True] or pieces[False][-1:]
     for name, wanted in (("train", False), ("choose", True)):
         _write(folder / f"cloze-{name}.json", cloze(pieces[wanted]))
@@ -82,10 +82,6 @@ def _gaps(passage):
         answer = {"text": match[0][start:end], "answer_start": match.start() + start}
         digest = f"{fraction(passage + question):.12f}"[2:]
         yield {"id": f"cloze-{digest}", "question": question, "answers": [answer]}
-
-
-def _chooses(text):
-    return fraction(text) < CHOOSE_SHARE
 
 
 def _contexts(articles):

@@ -5,7 +5,6 @@ No document is in two parts: equal documents have equal digests. Training reads
 `held_out.jsonl` and `ptb.jsonl` (all of the Penn Treebank sample) in one file.
 """
 
-import hashlib
 import json
 import os
 import shutil
@@ -14,18 +13,13 @@ from pathlib import Path
 
 import runs
 
+from evidence import questions
+from evidence.division import chooses, fraction
 from tfeff.utils.digests import sha256
 from tfeff.utils.files import atomic_folder
 
 PARTS = ("train", "pilot", "held_out", "ptb", "final")
-SHARE = 0.01  # Of the documents, for each of the two parts to validate by.
-CHOOSE_SHARE = 0.1  # Of the training parts of tasks, to choose rates by.
-
-
-def fraction(text: str | bytes) -> float:
-    """A number in [0, 1) that the text determines."""
-    data = text.encode("utf-8") if isinstance(text, str) else text
-    return int.from_bytes(hashlib.sha256(data).digest()[:6], "big") / 2**48
+SHARE = 0.01  # The share of the documents for each of the two parts to validate by.
 
 
 def part_of(document: str) -> str:
@@ -58,7 +52,6 @@ def make(folder: str, data: str, docstring_characters: int, vocabulary: int) -> 
         vocabulary: pieces of the tokenizer.
     """
     import tfeff
-    from evidence import questions
 
     files, ptb = runs.texts(data)
     documents = [
@@ -99,7 +92,7 @@ def split_tasks(glue: Path, folder: Path) -> None:
         for part in ("choose", "judge"):
             (folder / part / task).mkdir(parents=True)
         for name, wanted in (("train", False), ("dev", True)):
-            own = [row for row in rows if (fraction(row) < CHOOSE_SHARE) == wanted]
+            own = [row for row in rows if chooses(row) == wanted]
             path = folder / "choose" / task / f"{name}.tsv"
             path.write_bytes(b"".join([*head, *own]))
         shutil.copyfile(
