@@ -32,7 +32,9 @@ def test_parts_of_the_text_are_disjoint_and_always_the_same(part):
     assert [set(p) for p in backwards.values()] == [set(p) for p in parts.values()]
     assert texts.part_of("a\nb  c") == texts.part_of("a b c")
     assert 5 < len(parts["pilot"]) < 50 and 5 < len(parts["held_out"]) < 50
-    assert part("division").fraction("") == 0xE3B0C44298FC / 2**48  # SHA-256's known start.
+    assert (
+        part("division").fraction("") == 0xE3B0C44298FC / 2**48
+    )  # SHA-256's known start.
 
 
 def test_tasks_are_chosen_by_and_judged_by_different_rows(part, tmp_path):

@@ -134,6 +134,19 @@ class Halved(tasks.Classifier):
         return super().call(*args, **kwargs) / 2
 
 
+@keras.saving.register_keras_serializable("formats")
+class Longer(tasks.SentenceEmbedding):
+    def call(self, *args, **kwargs):
+        return super().call(*args, **kwargs) * 7
+
+
+@keras.saving.register_keras_serializable("formats")
+class Surer(objectives.ReplacedTokenDetection):
+    def call(self, *args, **kwargs):
+        outputs = super().call(*args, **kwargs)
+        return {**outputs, "replaced": 5 * outputs["replaced"]}
+
+
 def tripled():
     return Tripled.from_config(make_encoder("bert_base").get_config())
 
@@ -144,6 +157,10 @@ OWN_CALLS = {
     "sentences": lambda: tasks.SentenceEmbedding(tripled()),
     "replaced_token": lambda: objectives.ReplacedTokenDetection(
         make_encoder("bert_base"), tripled()
+    ),
+    "own_sentences": lambda: Longer(make_encoder()),
+    "own_replaced_token": lambda: Surer(
+        make_encoder("bert_base"), make_encoder("bert_base")
     ),
 }
 
@@ -158,10 +175,10 @@ def test_a_call_of_ones_own_counts(kind, format, tmp_path):
     expected = named_outputs(encoder, batch)
     if kind == "task":
         expected = named_outputs(model, batch)
-    elif kind == "sentences":
+    elif kind.endswith("sentences"):
         alone = {name: x[:, None] for name, x in batch.items()}
         expected = {"embeddings": np.asarray(model(alone))[:, 0]}
-    elif kind == "replaced_token":
+    elif kind.endswith("replaced_token"):
         whole = {**batch, "mask_positions": np.zeros((2, 1), "int32")}
         expected = {"replaced": named_outputs(model, whole)["replaced"]}
     check_same(runner(exported(model, tmp_path, format))(batch), expected, 1e-4)

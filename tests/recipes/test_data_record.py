@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tfeff import data, datasets
-from tfeff.recipes.data_record import keep_data
+from tfeff.recipes.data_record import file_digest, keep_data
 from tfeff.training import RunDirectory
 from tfeff.utils.digests import write_digests
 
@@ -121,17 +121,27 @@ def test_the_encoder_stays_the_same(tmp_path, is_run):
         keep_data(run, weather(), parts)
 
 
-def test_a_file_stays_the_same(tmp_path):
+def test_what_else_is_read_stays_the_same(tmp_path):
     path, parts = tmp_path / "vectors.txt", {"train": texts("a", "b")}
     with RunDirectory(tmp_path / "run", {"word_vectors": str(path)}) as run:
+
+        def keep():
+            others = {"word_vectors": file_digest(path)}
+            keep_data(run, weather(), parts, models=(), others=others)
+
         path.write_text("cat 1")
-        keep_data(run, weather(), parts, models=(), files=["word_vectors"])
+        keep()
         train(run)
-        keep_data(run, weather(), parts, models=(), files=["word_vectors"])
+        keep()
         path.write_text("cat 2")
-        with pytest.raises(ValueError, match="the file of `word_vectors` has changed"):
-            keep_data(run, weather(), parts, models=(), files=["word_vectors"])
+        with pytest.raises(ValueError, match="what `word_vectors` names has changed"):
+            keep()
         keep_data(run, weather(), parts, models=())  # It reads none any more.
+        # Runs of earlier versions have not noted it.
+        record = json.loads((tmp_path / "run" / "read_data.json").read_text())
+        del record["word_vectors"]
+        (tmp_path / "run" / "read_data.json").write_text(json.dumps(record))
+        keep()
 
 
 @pytest.mark.parametrize("by_flag", [False, True])

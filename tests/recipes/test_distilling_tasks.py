@@ -217,7 +217,7 @@ def test_a_finished_run_on_other_data_is_refused(tmp_path):
     with open_run(settings) as run:
         keep_data(run, dataset, {s: texts(s, "") for s in ("train", "dev")})
         tfeff.training.write_metrics({"student": 1}, run.path("metrics.json"))
-    # Of what it has made, without digests.
+    # What it has made need not have digests.
     (tmp_path / "run" / "model.keras").touch()
     (tmp_path / "run" / "preset").mkdir()
     (tmp_path / "run" / "export" / "1").mkdir(parents=True)

@@ -76,9 +76,9 @@ def test_fine_tuning_begins_with_the_published_pooler(preset):
         )
 
     sst2 = tfeff.datasets.get("SST-2")
-    begun = pretrained_heads(settings(), sst2, {})
+    initial_heads = pretrained_heads(settings(), sst2, {})
     encoder, tokenizer = tfeff.tasks.load_pretrained(preset)
-    model = make_model(examples(("no", "yes")), encoder, "cls", 0.1, begun)
+    model = make_model(examples(("no", "yes")), encoder, "cls", 0.1, initial_heads)
     published, _ = tfeff.tasks.load_objective(preset, "next_sentence")
     for one, other in zip(
         model.get_layer("pooler").weights,
@@ -91,7 +91,7 @@ def test_fine_tuning_begins_with_the_published_pooler(preset):
     assert pretrained_heads(settings(pretrained_steps=(3,)), sst2, {}) == {}
     assert read_pooler(f"{preset}@3") is None
     other = make_model(examples(("no", "yes")), encoder, "cls", 0.1)
-    kernel = begun["pooler"]["kernel"]
+    kernel = initial_heads["pooler"]["kernel"]
     assert not np.array_equal(other.get_layer("pooler").kernel, kernel)
 
 
@@ -125,7 +125,7 @@ def test_a_pooler_of_the_family_s_activation_is_written(family, activation, tmp_
 
 
 def test_a_pooler_of_another_activation_is_new(preset, tmp_path):
-    def begun(pretrained, dataset, activation):
+    def initial_heads(pretrained, dataset, activation):
         settings = FinetuneSettings(
             run_dir="run",
             task="x",
@@ -136,16 +136,19 @@ def test_a_pooler_of_another_activation_is_new(preset, tmp_path):
         return set(pretrained_heads(settings, dataset, {}))
 
     sst2 = tfeff.datasets.get("SST-2")
-    assert begun(preset, sst2, "tanh") == {"pooler"}
-    assert begun(preset, sst2, "relu") == set()
+    assert initial_heads(preset, sst2, "tanh") == {"pooler"}
+    assert initial_heads(preset, sst2, "relu") == set()
     encoder, tokenizer = tfeff.tasks.load_pretrained(preset)
     task = tfeff.tasks.Classifier(
         encoder, 2, pooler_activation="relu", label_names=sst2.label_names
     )
     tfeff.tasks.save_pretrained(task, tokenizer, tmp_path / "task")
     for activation in (None, "relu"):
-        assert begun(tmp_path / "task", sst2, activation) == {"pooler", "logits"}
-    assert begun(tmp_path / "task", sst2, "tanh") == set()
+        assert initial_heads(tmp_path / "task", sst2, activation) == {
+            "pooler",
+            "logits",
+        }
+    assert initial_heads(tmp_path / "task", sst2, "tanh") == set()
 
 
 def test_no_activation_without_a_pooler():
@@ -185,18 +188,18 @@ def test_training_goes_on_with_the_heads_of_the_same_task(name, kind, tmp_path, 
     task = tfeff.datasets.Dataset(
         name="x", reader=len, scorer=len, writer=len, kind=kind, label_names=names
     )
-    settings, begun = trained_heads(tmp_path, name, task)
+    settings, initial_heads = trained_heads(tmp_path, name, task)
     kept = type(published).__name__
     line = f"the {kept} of {settings.pretrained} is trained on, with its heads\n"
     assert capsys.readouterr().out == line
-    assert set(begun) == set(published.heads())
+    assert set(initial_heads) == set(published.heads())
     encoder, _ = tfeff.tasks.load_pretrained(settings.pretrained)
     rows = dict(labels=(0,), label_names=names, ids=("a",))
     if kind is tfeff.data.TokenExamples:
         rows = kind(words=(("a",),), **rows | dict(labels=((0,),)))
     else:
         rows = kind(("a",), None, **rows)
-    model = make_model(rows, encoder, "cls", 0.1, begun)
+    model = make_model(rows, encoder, "cls", 0.1, initial_heads)
     for name, head in published.heads().items():
         for key, weight in head.weights.items():
             np.testing.assert_array_equal(model.heads()[name].weights[key], weight)

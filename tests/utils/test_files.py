@@ -57,7 +57,10 @@ def test_of_a_folder_that_is_replaced_one_is_always_whole(number, tmp_path):
         assert seen.read_text() == ("old" if number == 1 else "new")
     beside = [x for x in tmp_path.glob("name.replaced-*") if any(x.iterdir())]
     assert [(x / "text").read_text() for x in beside] == ["old"] * (number in (2, 3))
+    empty = tmp_path / "name.replaced-0"  # Newer, of a kill before the first rename.
+    empty.mkdir()
     put_back(str(path))
+    assert list(tmp_path.iterdir()) == [path]
     assert (path / "text").read_text() == ("old" if number < 3 else "new")
     remove_with_replaced(str(path))
     assert not list(tmp_path.iterdir())

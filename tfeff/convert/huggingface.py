@@ -139,6 +139,7 @@ def to_huggingface(
             raise ValueError(
                 "`source` must compute what transformers' models do. Received: a model "
                 f"of the class {type(model).__name__}, which has a `call` of its own"
+                + (". Its `encoder` has none" if model is not encoder else "")
             )
     name = architecture or find_architecture(encoder, heads, tokenizer, task)
     parts = encoder, heads, task

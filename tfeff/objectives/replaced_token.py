@@ -8,7 +8,7 @@ from tfeff.encoders import Encoder, extend_length
 from tfeff.encoders.encoder import check_encoder
 from tfeff.encoders.layer_names import weight_names
 from tfeff.encoders.layer_states import layer_states
-from tfeff.encoders.own_calls import symbolic_outputs
+from tfeff.encoders.own_calls import has_own_call, symbolic_outputs
 from tfeff.layers.checks import check_activation_name
 from tfeff.layers.dense import bert_dense
 from tfeff.objectives.binary_metrics import binary_metrics
@@ -200,6 +200,10 @@ class ReplacedTokenDetection(Objective):
 
     def exported(self) -> Any:
         """The discriminator's inputs and output: nothing is drawn in the text."""
+        if has_own_call(self):
+            nothing = ops.zeros_like(self.encoder.input["token_ids"][:, :1])
+            outputs = self({**self.encoder.input, "mask_positions": nothing})
+            return self.encoder.input, {"replaced": outputs["replaced"]}
         logits = symbolic_outputs(self.encoder)["sequence_output"]
         for part in _PARTS:
             logits = self.get_layer(f"discriminator_{part}")(logits)

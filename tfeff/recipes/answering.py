@@ -1,5 +1,6 @@
 """Fine-tunes a pretrained encoder to answer questions from passages."""
 
+import contextlib
 import dataclasses
 import os
 from collections.abc import Callable, Sequence
@@ -23,6 +24,7 @@ from tfeff.recipes.data_record import keep_data
 from tfeff.recipes.heads import assign_heads, read_task_heads
 from tfeff.recipes.predictions import (
     remove_predictions,
+    replace_predictions,
     write_predictions,
     write_scores,
 )
@@ -158,8 +160,7 @@ def answer(
         summary = grid.run(tuning.train)
         print(grid.table({task.baseline["name"]: task.baseline["metrics"]}))
         model_path = best_model(summary)
-        made = run.path(METRICS), run.path("predictions.json")
-        is_finished = all(map(is_there, made)) and has_export(run)
+        is_finished = is_there(run.path(METRICS)) and has_export(run)
         if not (is_finished and has_model(run, model_path)):
             write_best(settings, run, task, tokenizer, summary)
         # It may have been deleted.
@@ -183,7 +184,8 @@ def answer(
         run.finish()
         for name in dataset.metric_names:
             print(f"{name}: {score(metrics, name, task.baseline)}")
-        print(f"predictions: {run.shown(run.path('predictions.json'))}")
+        if is_there(path := run.path("predictions.json")):
+            print(f"predictions: {run.shown(path)}")
         print(f"question and passage in, answer out: {run.shown(newest_export(run))}")
         print_report_next(settings.run_dir)
         return metrics
@@ -318,10 +320,9 @@ def make_model(settings, seed, initial_heads):
 
 def write_best(settings, run, task, tokenizer, summary):
     """Predictions, model and export of the best cell; the metrics last."""
-    # They are of a start that was stopped here, or of cells that were deleted since.
-    for name in (METRICS, "predictions.json", "null_odds.json"):
-        if is_there(run.path(name)):
-            os.remove(run.path(name))
+    # Those of a start that was stopped here, or of cells that were deleted since.
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(run.path(METRICS))
     model_path = best_model(summary)
     is_kept = has_model(run, model_path)
     model = load_best(settings, summary["best"]["folder"], run)
@@ -329,8 +330,8 @@ def write_best(settings, run, task, tokenizer, summary):
         remove_predictions(run)
     longest = settings.max_answer_tokens
     metrics, answers, served = score_served(model, task.dataset, task.dev, longest)
-    task.dataset.write_predictions(
-        task.dev_split, asked(task.dev), answers, run.directory
+    replace_predictions(
+        task.dataset, task.dev_split, asked(task.dev), answers, run.directory
     )
     write_model(
         run,

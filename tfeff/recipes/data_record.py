@@ -12,6 +12,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import keras
 import numpy as np
 
 import tfeff
@@ -44,7 +45,7 @@ def keep_data(
     parts: Mapping[str, object],
     trained: str = os.path.join(CELLS, "*"),
     models: Sequence[str] = ("pretrained",),
-    files: Sequence[str] = (),
+    others: Mapping[str, str] = {},
 ) -> None:
     """Notes what a run reads; raises if it is not what the run has read before.
 
@@ -60,7 +61,8 @@ def keep_data(
             trained, and one that a signal has saved there in part.
         models: settings that name what it begins with; others that it has noted are
             not compared.
-        files: settings that name a file that it reads; as of `models`.
+        others: the digests of what else it reads, by the settings that name it; as of
+            `models`.
 
     Raises:
         ValueError: if labels, metrics or examples are others, or the encoder is; it
@@ -74,21 +76,21 @@ def keep_data(
             part: examples_digest(examples) for part, examples in parts.items()
         },
     }
-    found |= _digests_of_models(run.config, models)
-    for name in files:
-        with named_as(path=name):
-            found[name] = _file_digest(run.config[name])
+    found |= _digests_of_models(run.config, models) | dict(others)
     folders = os.path.join(glob.escape(run.directory), trained)
     has_trained = any(
         glob.glob(os.path.join(folders, name)) for name in (METRICS, f"{INTERRUPTED}*")
     )
     there, changes = _noted(run, found, has_trained)
     changes = [name for name in changes if name in found or name in models]
-    if changes and set(changes) <= {*models, *files}:
+    # Runs of earlier versions have not noted all of these.
+    named = {*models, *others}
+    changes = [name for name in changes if name in there or name not in named]
+    if changes and named.issuperset(changes):
         name = changes[0]
-        what = "encoder" if name in models else "file"
+        what = f"the encoder of `{name}`" if name in models else f"what `{name}` names"
         raise ValueError(
-            f"`run_dir` must be a new folder where the {what} of `{name}` has "
+            f"`run_dir` must be a new folder where {what} has "
             f"changed. Received: run_dir={run.shown(run.directory)!r}, which has "
             f"begun with another {name}={run.config[name]!r} than there is now"
         )
@@ -115,8 +117,17 @@ def _changed_parts(there, found):
 
 
 @paths(path=READ)
-def _file_digest(path):
+def file_digest(path: str) -> str:
+    """The digest of a file, for the record of a run that reads it."""
     return sha256(path)
+
+
+def weights_digest(model: keras.Model) -> str:
+    """The digest of a model's weights, for the record of a run that reads them."""
+    digest = hashlib.sha256()
+    for weight in model.get_weights():
+        digest.update(np.ascontiguousarray(weight).tobytes())
+    return digest.hexdigest()
 
 
 def _noted(run, found, has_trained):

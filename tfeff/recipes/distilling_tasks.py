@@ -20,7 +20,7 @@ from tfeff.objectives.distillation.loss_weights import (
 from tfeff.recipes.answer_scores import check_answered
 from tfeff.recipes.baselines import make_baseline, scores_line
 from tfeff.recipes.callbacks import Callbacks
-from tfeff.recipes.data_record import keep_data
+from tfeff.recipes.data_record import file_digest, keep_data, weights_digest
 from tfeff.recipes.distill_settings import DistillSettings
 from tfeff.recipes.distilling_models import (
     finish,
@@ -59,6 +59,7 @@ from tfeff.training.held_signals import HeldSignals
 from tfeff.training.interrupted_fit import interrupted_step
 from tfeff.utils.checks import is_url
 from tfeff.utils.files import remove_with_replaced
+from tfeff.utils.json_files import read_object
 from tfeff.utils.naming import named_as
 from tfeff.utils.reading import is_there
 from tfeff.utils.run_files import (
@@ -101,8 +102,9 @@ def distill_on_a_task(
         with strategy.scope():
             layers, predictions, tokenizer = _make_models(settings, dataset, train)
         teacher, student = predictions.teacher, predictions.student
+        others: dict[str, str] = {}
         if settings.augment_with:
-            train = _augmented(train, settings, tokenizer)
+            train, others = _augmented(train, settings, tokenizer)
         train_part, dev_part = (
             TaskPart(dataset, examples, _rows(examples, tokenizer, settings), settings)
             for examples in (train, dev)
@@ -125,7 +127,7 @@ def distill_on_a_task(
             read,
             trained="",
             models=_models(settings),
-            files=["word_vectors"] if settings.word_vectors else [],
+            others=others,
         )
         best = tfeff.training.KeepBest(
             lambda model: dev_part.score(model.student),
@@ -162,6 +164,9 @@ def distill_on_a_task(
             print_best(best, metric, settings.prediction_steps, baseline)
             # Loading makes the slots, and Keras would warn that the file lacks them.
             student.optimizer.build(student.trainable_variables)
+            # Those of an earlier model, which was deleted.
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(run.path(METRICS))
             tfeff.training.save_checkpoint(student, run.path(MODEL))
             _draw(student, dev_part, run)
             scores, options = dev_part.delivered(student, best.best)
@@ -180,8 +185,7 @@ def distill_on_a_task(
 
 def _models(settings):
     """The settings that name models on disk: a student by its name begins anew."""
-    names = ["teacher", *([] if _is_by_name(settings.student) else ["student"])]
-    return [*names, *(["augment_with"] if settings.augment_with else [])]
+    return ["teacher", *([] if _is_by_name(settings.student) else ["student"])]
 
 
 def _is_by_name(student):
@@ -204,7 +208,8 @@ def _keep_finished(run, dataset, dev, settings):
         tokenizer = _students_tokenizer(settings)
     part = TaskPart(dataset, dev, _rows(dev, tokenizer, settings), settings)
     if not is_whole:
-        _, options = part.delivered(student)
+        known = read_object(run.path(METRICS))["student"]
+        _, options = part.delivered(student, known)
         write_encoder(
             run,
             student,
@@ -396,7 +401,7 @@ def _some(examples, count):
 
 
 def _augmented(examples, settings, tokenizer):
-    """The examples and their copies."""
+    """The examples with their copies, and the digests of what made these."""
     folder, vectors = settings.augment_with, settings.word_vectors
     if not isinstance(examples, tfeff.data.TextExamples):
         raise ValueError(
@@ -413,8 +418,9 @@ def _augmented(examples, settings, tokenizer):
             f"Received: augment_with={folder!r}, student={settings.student!r}"
         )
     renamed = {"rate": "threshold", "masked_lm": "augment_with"}
+    digests = {"augment_with": weights_digest(masked_lm)}
     with named_as(path="word_vectors", **renamed):
-        return tfeff.tasks.augment(
+        augmented = tfeff.tasks.augment(
             examples,
             masked_lm,
             tokenizer,
@@ -424,6 +430,9 @@ def _augmented(examples, settings, tokenizer):
             word_vectors=tfeff.tasks.read_word_vectors(vectors) if vectors else None,
             seed=settings.seed,
         )
+        if vectors:
+            digests["word_vectors"] = file_digest(vectors)
+    return augmented, digests
 
 
 def _fit_layers(model, batches, settings, saved, signals, callbacks):

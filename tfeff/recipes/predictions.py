@@ -50,6 +50,25 @@ def write_predictions(
     os.makedirs(folder, exist_ok=True)
     with contextlib.suppress(FileNotFoundError):
         os.remove(os.path.join(folder, METRICS))
+    return replace_predictions(dataset, split, examples, predictions, folder)
+
+
+def replace_predictions(
+    dataset: tfeff.datasets.Dataset,
+    split: str,
+    examples: Any,
+    predictions: Any,
+    folder: str,
+) -> list[str]:
+    """Writes predictions to a folder, in place of files of the same names.
+
+    Args:
+        dataset, split, examples, predictions: as of `write_predictions`.
+        folder: a folder that is there.
+
+    Returns:
+        The files.
+    """
     written = []
     with tempfile.TemporaryDirectory() as new:
         for path in dataset.write_predictions(split, examples, predictions, new):

@@ -4,13 +4,14 @@ from typing import Any
 import keras
 import keras_hub
 import numpy as np
+from keras import ops
 
 from tfeff.data.finetuning.sentence_features import texts_alone
 from tfeff.data.finetuning.text_features import text_features
 from tfeff.data.text.tokenizers import check_tokenizer
 from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import check_encoder
-from tfeff.encoders.own_calls import symbolic_outputs
+from tfeff.encoders.own_calls import has_own_call, symbolic_outputs
 from tfeff.objectives.heads import Head
 from tfeff.objectives.objective import TARGET_MEAN
 from tfeff.tasks.encoder_limits import check_length, check_vocabulary
@@ -212,6 +213,9 @@ class SentenceEmbedding(Task):
     def exported(self) -> tuple[dict, dict]:
         # One text a row: there is nothing to group.
         rows = self.encoder.input
+        if has_own_call(self):
+            alone = {name: ops.expand_dims(x, 1) for name, x in rows.items()}
+            return rows, {"embeddings": ops.squeeze(self(alone), 1)}
         return rows, {"embeddings": self._pool(rows, symbolic_outputs(self.encoder))}
 
     def get_config(self) -> Config:

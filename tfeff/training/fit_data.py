@@ -122,9 +122,8 @@ def _check_weights_of_classes(num_classes, class_weight, is_dataset):
                 f"{'' if num_classes is None else f' from 0 to {num_classes - 1}'}. "
                 f"Received: class_weight={class_weight!r}"
             )
-        is_scalar = (
-            getattr(weight, "shape", None) == ()
-        )  # A scalar of NumPy or a backend.
+        # NumPy and the backends have scalars with a shape.
+        is_scalar = getattr(weight, "shape", None) == ()
         number = float(weight) if is_scalar else weight
         check_weight(f"class_weight[{label}]", number)
     if is_dataset and num_classes is not None and len(class_weight) < num_classes:

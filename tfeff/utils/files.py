@@ -214,9 +214,17 @@ def put_back(path: str) -> None:
     """Gives a folder back its path, which a process that was killed has taken.
 
     `atomic_folder` then leaves it whole as `NAME.replaced-…`, between two renames.
+    Older ones, and those that a kill behind the second rename leaves, are removed.
     """
-    if not os.path.lexists(path) and (left := _replaced(path)):
-        os.rename(max(left, key=os.path.getmtime), path)
+    left = _replaced(path)
+    # A kill before the first rename leaves an empty one.
+    whole = [name for name in left if os.path.isdir(name) and os.listdir(name)]
+    if not os.path.lexists(path) and whole:
+        newest = max(whole, key=os.path.getmtime)
+        os.rename(newest, path)
+        left.remove(newest)
+    for name in left:
+        remove_folder(name)
 
 
 def remove_with_replaced(path: str) -> None:
