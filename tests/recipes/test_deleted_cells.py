@@ -135,6 +135,26 @@ def test_what_is_kept_is_of_one_model(recipe, folder, capsys):
 
 
 @pytest.mark.slow
+def test_a_writer_of_ones_own_writes_again(folder):
+    def write(split, examples, predictions, folder):
+        answers = {answer.id: answer.text for answer in predictions}
+        path = os.path.join(folder, "answers.json")
+        return (tfeff.datasets.write_json(answers, path),)
+
+    files = {split: ("squad.json",) for split in ("train", "dev")}
+    mine = tfeff.datasets.span_dataset("Mine", files, writer=write)
+    settings = dict(train="squad.json", dev="squad.json", sequence_length=24, stride=9)
+    given = AnswerSettings(run_dir="run", task="Mine", **settings, **COMMON)
+    first = answer(given, mine)
+    before = (folder / "run" / "answers.json").read_bytes()
+    assert answer(given, mine) == first
+    shutil.rmtree(folder / "run" / "export")
+    assert answer(given, mine) == first
+    assert tfeff.export.versions(folder / "run" / "export")
+    assert (folder / "run" / "answers.json").read_bytes() == before
+
+
+@pytest.mark.slow
 def test_an_encoder_that_is_scored_and_changes_meanwhile(folder):
     given = EmbedSettings(run_dir="run", data=".", pretrained="preset")
     embed(given)
