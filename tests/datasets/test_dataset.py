@@ -156,6 +156,18 @@ def test_blank_texts_and_those_that_look_quoted_are_errors(tmp_path):
         weather(any_text="no")
 
 
+def test_a_bool_of_numpy_and_a_line_of_megabytes(tmp_path):
+    path = tmp_path / "t.tsv"
+    table = dict(texts=("a",), label="b", label_names=("x", "y"))
+    path.write_text("a\tb\nhi\tx\n")
+    found = datasets.read_tsv(path, **table, label_optional=np.True_)
+    assert found.labels.tolist() == [0]
+    path.write_text('{"a": "' + "y" * 3_000_000 + '"}\n')
+    with pytest.raises(ValueError, match="must name the column 'a'") as caught:
+        datasets.read_tsv(path, **table)
+    assert len(str(caught.value)) < 2000
+
+
 def test_new_files_whose_names_begin_with_test(tmp_path):
     birds = datasets.conll_dataset("Birds", ("BIRD",))
     quiz = datasets.span_dataset("Quiz", {"dev": ("quiz.json",)})

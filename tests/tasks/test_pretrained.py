@@ -291,6 +291,12 @@ def test_what_is_missing_is_named(saved, tmp_path):
         pytest.raises(ValueError, match=r"`path` must.*tokenizer\.json must name"),
     ):
         load_pretrained(preset)
+    (preset / "tokenizer.json").write_text(config)
+    vocabulary = preset / "assets" / "tokenizer" / "vocabulary.spm"
+    for content in (b"", b"version https://git-lfs.github.com/spec/v1\n"):
+        vocabulary.write_bytes(content)
+        with pytest.raises(ValueError, match="`path` must hold a whole KerasHub toke"):
+            load_pretrained(preset)
     (preset / "config.json").write_text("{")
     with pytest.raises(ValueError, match="damaged"):
         load_pretrained(preset)

@@ -19,6 +19,21 @@ def test_no_array_is_a_choice(value):
     assert checks.check_choice("mode", np.str_("a"), ("a", "b")) == "a"
 
 
+def test_a_path_is_one_that_the_system_can_name():
+    for name, call in (
+        ("path", tfeff.tasks.load_pretrained),
+        ("path", lambda path: tfeff.training.write_metrics({"f1": 1.0}, path)),
+        ("directory", tfeff.data.open_cache),
+    ):
+        with pytest.raises(ValueError, match=f"`{name}` must be a path that the"):
+            call("\ud800")
+
+
+def test_messages_leave_out_the_middle_of_long_values():
+    assert checks.shortened([1, 2]) == "[1, 2]"
+    assert checks.shortened("ab" * 4, 4) == "ab … ab"
+
+
 @pytest.mark.parametrize("value", [np.array(1), tf.constant(1), "a", b"a", 1], ids=repr)
 def test_what_has_no_elements_is_named(value):
     with pytest.raises(TypeError, match="`values` must be numbers. Received: values="):

@@ -87,7 +87,7 @@ class Config:
         # 0 == False in Python, but JSON's `0` is a number.
         if not any(value == v and type(value) is type(v) for v in known):
             raise ValueError(
-                f"{self.path!r} asks for {name}={value!r}, which tfeff does not "
+                f"{self.path!r} asks for {name}={value!r:.300}, which tfeff does not "
                 f"support. It supports: {', '.join(f'{name}={v!r}' for v in known)}"
             )
         return value

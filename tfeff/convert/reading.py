@@ -58,5 +58,5 @@ def read_json(path: str, kind: type = dict):
         raise ValueError(f"{path!r} must be JSON. It is not: {error}") from error
     if not isinstance(values, kind):
         expected = "a JSON object" if kind is dict else "a list in JSON"
-        raise ValueError(f"{path!r} must be {expected}. Received: {values!r}")
+        raise ValueError(f"{path!r} must be {expected}. Received: {values!r:.80}")
     return values

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
-from tfeff.utils.checks import closest, has_surrogate
+from tfeff.utils.checks import closest, has_surrogate, shortened
 
 AS_BY_PANDAS = (
     "as by pandas' to_csv(path, sep='\\t', quoting=3, index=False) of texts without "
@@ -99,7 +99,7 @@ def field(record: dict, key: str, kind: type, where: str):
     if key not in record:
         near = closest(key, record)
         raise ValueError(
-            f"{where}: must have {key!r}. Received: {sorted(record)}"
+            f"{where}: must have {key!r}. Received: {shortened(sorted(record))}"
             + (f". Write {key!r} for {near!r}." if near else "")
         )
     return checked(record[key], kind, f"{where}, {key!r}")
@@ -117,7 +117,7 @@ def checked(value: Any, kind: type[Any], where: str) -> Any:
 def malformed(path, number: int, expected: str, received: str) -> ValueError:
     """The error of a malformed line."""
     return ValueError(
-        f"{os.fspath(path)}, line {number}: {expected}. Received: {received}"
+        f"{os.fspath(path)}, line {number}: {expected}. Received: {shortened(received)}"
     )
 
 

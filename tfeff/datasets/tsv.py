@@ -145,7 +145,7 @@ def read_tsv(
     ```
     """
     path = check_path("path", path)
-    check_bool("label_optional", label_optional)
+    label_optional = check_bool("label_optional", label_optional)
     check_bool("skip_malformed", skip_malformed)
     check_bool("any_text", any_text)
     columns = _checked(texts, label, label_names, ratings)

@@ -254,7 +254,8 @@ def _read_preset(path, overrides):
             "makes presets of tfeff of some of KerasHub's; a class of one's own must "
             "be registered with Keras before"
         )
-    with _damage_named(preset, "KerasHub tokenizer"):
+    # SentencePiece's operators have TensorFlow's own errors.
+    with _damage_named(preset, "KerasHub tokenizer", Exception):
         check_preset(preset, belongs_to_tokenizer())
         tokenizer = read_preset_tokenizer(preset)
     with _damage_named(preset, "encoder of tfeff"):
@@ -357,11 +358,11 @@ def _folder_hint(path, present, missing):
 
 
 @contextlib.contextmanager
-def _damage_named(preset, kind):
+def _damage_named(preset, kind, errors=DAMAGE):
     try:
         yield
-    except DAMAGE as error:
-        if is_unreadable(error):
+    except errors as error:
+        if is_unreadable(error) or isinstance(error, MemoryError):
             raise
         raise ValueError(
             f"`path` must hold a whole {kind}. Received: path={preset!r}, whose {kind} "

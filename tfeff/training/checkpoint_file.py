@@ -122,7 +122,7 @@ def load_checkpoint(path: str | os.PathLike, compile: bool = True) -> keras.Mode
             )
     try:
         model = keras.models.load_model(path, compile=compile)
-    except DAMAGE as error:
+    except (*DAMAGE, ImportError) as error:
         raise_unreadable(error, path)
         # Keras adds the configuration of the whole model.
         reason, *_ = str(error).split(" Full object config")

@@ -237,6 +237,13 @@ def check_keywords(owner: str, keywords: Mapping, known: Iterable[str]) -> None:
             )
 
 
+def shortened(value: object, most: int = 1000) -> str:
+    """A value in a message, without the middle of what a file has of any length."""
+    text = str(value)
+    half = most // 2
+    return text if len(text) <= most else f"{text[:half]} … {text[-half:]}"
+
+
 def check_path(name: str, value: Any) -> str:
     """Returns `value` as the string of a local path, or raises.
 
@@ -250,6 +257,13 @@ def check_path(name: str, value: Any) -> str:
         raise ValueError(
             f"`{name}` must be a path, without NUL. Received: {name}={path!r}"
         )
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"`{name}` must be a path that the system can name. "
+            f"Received: {name}={path!r}"
+        ) from error
     if os.fsdecode(path).partition("/")[0] == "~":
         raise ValueError(
             f"`{name}` must be a path without ~, which shells alone replace, and not "
