@@ -320,7 +320,7 @@ def make_model(settings, seed, initial_heads):
 
 def write_best(settings, run, task, tokenizer, summary):
     """Predictions, model and export of the best cell; the metrics last."""
-    # Those of a start that was stopped here, or of cells that were deleted since.
+    # They may be of a start that was stopped here, or of cells that were deleted since.
     with contextlib.suppress(FileNotFoundError):
         os.remove(run.path(METRICS))
     model_path = best_model(summary)

@@ -218,7 +218,7 @@ def put_back(path: str) -> None:
     """
     left = _replaced(path)
     # A kill before the first rename leaves an empty one.
-    whole = [name for name in left if os.path.isdir(name) and os.listdir(name)]
+    whole = [name for name in left if os.listdir(name)]
     if not os.path.lexists(path) and whole:
         newest = max(whole, key=os.path.getmtime)
         os.rename(newest, path)
@@ -228,19 +228,18 @@ def put_back(path: str) -> None:
 
 
 def remove_with_replaced(path: str) -> None:
-    """Removes a folder, and what processes that were killed have left of it.
-
-    Links, which somebody has put there, stay.
-    """
-    for name in (path, *_replaced(path)):
-        if os.path.isdir(name) and not os.path.islink(name):
-            remove_folder(name)
+    """Removes a folder, unless it is a link, and what killed processes left of it."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        remove_folder(path)
+    for name in _replaced(path):
+        remove_folder(name)
 
 
 def _replaced(path):
     """The folders that `atomic_folder` has left beside the one that it replaced."""
     parent, name = os.path.split(path)
-    return glob.glob(glob.escape(os.path.join(parent, _replaced_mark(name))) + "*")
+    found = glob.glob(glob.escape(os.path.join(parent, _replaced_mark(name))) + "*")
+    return [x for x in found if os.path.isdir(x) and not os.path.islink(x)]
 
 
 def set_aside(path: str, mark: str) -> str:
