@@ -23,7 +23,7 @@ def is_weights_file(name: str) -> bool:
     return re.fullmatch(r"model(_\d+)?\.weights\.(h5|json)", name) is not None
 
 
-def is_config(name):
+def is_config(name: str) -> bool:
     """Whether a preset's file describes an object; of tokenizers, assets do not."""
     is_json = name == os.path.basename(name) and name.endswith(".json")
     return is_json and not is_weights_file(name)
