@@ -5,9 +5,11 @@ import os
 import signal
 import threading
 import traceback
+from collections.abc import Mapping
 from pathlib import Path
 
 from evidence.cells import Cell
+from evidence.claims import CLOSE
 from evidence.places import Places, lost_folders
 from evidence.processes import Process, read_outcome, read_seconds
 from evidence.recording import record, summary
@@ -139,6 +141,12 @@ class Campaign:
             say(f"{name}: again, for its folder")
             if not self.do_again(self.cells[name], core):
                 return False
+        if unlike := unlike_rows(cell, self.cells, self.places):
+            say(
+                f"{cell.name} is left: what it begins with was made again here, and is "
+                f"not what its row says: {'; '.join(unlike)}"
+            )
+            return False
         say(f"{cell.name}: begins")
         outcome = self.perform(cell, self.places.run(cell.name), core)
         if outcome is None:
@@ -173,6 +181,35 @@ class Campaign:
     def lost(self, cell: Cell) -> list[str]:
         """The needs of a cell whose folders are gone, each after its own."""
         return lost_folders(cell, self.cells, self.places)
+
+
+def unlike_rows(cell: Cell, cells: Mapping[str, Cell], places: Places) -> list[str]:
+    """What of a cell's needs is not what their rows say, by words; nothing if all is.
+
+    What is made again on another processor is another run, as of another seed. Where a
+    training is unstable it may end elsewhere, and what begins with it would be no cell
+    of the recorded model. Losses and scores are compared to `CLOSE`.
+
+    Args:
+        cell: the cell.
+        cells: all cells by name.
+        places: where everything is.
+    """
+    rows = places.ledger.rows()
+    found = []
+    for need in cell.needs:
+        outcome = read_outcome(places.run(need))
+        recorded = rows[need]["metrics"] if need in rows else {}
+        for name in ("loss", "score"):
+            if outcome is None or name not in recorded:
+                continue
+            value = outcome["metrics"].get(name, recorded[name])
+            if not abs(value - recorded[name]) <= CLOSE:
+                found.append(
+                    f"{need} has a {name} of {value:.3f}, not {recorded[name]:.3f}"
+                )
+        found += unlike_rows(cells[need], cells, places)
+    return list(dict.fromkeys(found))
 
 
 def say(text: str) -> None:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 import scipy.stats
@@ -248,6 +249,42 @@ def test_two_slots_do_not_run_one_lost_folder_at_a_time(
     assert started[0] == pretrained.name and started.count(pretrained.name) == 1
     assert max(together) <= 2
     assert ("no disk" in capsys.readouterr().out) is bool(error)
+
+
+@pytest.mark.parametrize(
+    "loss, is_left", [(1.04, False), (1.9, True), (math.nan, True)]
+)
+def test_nothing_begins_with_what_is_not_its_row(
+    part, tmp_path, monkeypatch, capsys, loss, is_left
+):
+    """As an unstable training may end elsewhere where it is made again."""
+    schedule, make = part("schedule"), part("cells").Cell
+    places = part("places").Places("toy", "x", str(tmp_path), str(tmp_path))
+    first = make("pretraining", "BERT", "", 0, "pretrain", dict)
+    then = make("cheaper", "Short", "", 0, "distill", dict, (first.name,))
+    last = make("cheaper", "Short", "CoLA", 0, "distill", dict, (then.name,))
+    for cell in (first, then):
+        places.ledger.add(vars(cell), [], a_row({"loss": 1.0}))
+        os.makedirs(os.path.join(places.run(cell.name), "preset"))
+    outcome = json.dumps({"metrics": {"loss": loss}})
+    Path(f"{places.run(first.name)}.json").write_text(outcome)
+    monkeypatch.setattr(
+        schedule.Campaign, "perform", lambda *_: {"metrics": {"loss": 1.0}}
+    )
+    monkeypatch.setattr(
+        schedule,
+        "record",
+        lambda cell, *_: places.ledger.add(vars(cell), [], a_row({"loss": 1.0})),
+    )
+    monkeypatch.setattr(schedule.signal, "signal", lambda *_: None)
+    campaign = schedule.Campaign(
+        [last], {c.name: c for c in (first, then, last)}, places
+    )
+    with pytest.raises(SystemExit) if is_left else contextlib.nullcontext():
+        campaign.run(1, None)
+    assert (last.name in places.ledger.rows()) is not is_left
+    message = f"{first.name} has a loss of {loss:.3f}, not 1.000"
+    assert (message in capsys.readouterr().out) is is_left
 
 
 def test_rows_are_written_once(part, tmp_path):
