@@ -170,6 +170,11 @@ OWN_CALLS = {
 @pytest.mark.parametrize("kind", OWN_CALLS)
 def test_a_call_of_ones_own_counts(kind, format, tmp_path):
     model = randomized(OWN_CALLS[kind]())
+    if kind == "own_replaced_token" and format != "tf_saved_model":
+        # Its own call draws tokens, for which these formats have no operators.
+        with pytest.raises(ValueError, match="Received: Stateless.*/replacement"):
+            exported(model, tmp_path, format)
+        return
     encoder = getattr(model, "encoder", model)
     batch = batch_of(encoder, (7, 4), 7)
     expected = named_outputs(encoder, batch)

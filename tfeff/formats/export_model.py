@@ -301,7 +301,7 @@ def _no_operators(format, model, places):
     found = dict.fromkeys((operator, layer_of(path)) for operator, path in places)
     listed = "; ".join(f"{operator} of {layer}" for operator, layer in found)
     hint = ""
-    if format == "litert" and any("StridedSlice" in name for name, _ in found):
+    if format == "litert" and all("StridedSlice" in name for name, _ in found):
         hint = (
             ". Indexing with None, as `x[..., None]`, is one; `ops.expand_dims` is none"
         )
