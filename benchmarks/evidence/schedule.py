@@ -33,6 +33,8 @@ class Campaign:
         # By the cell that a slot has taken: it, and what is run again for its folder.
         self.taken: dict[str, set[str]] = {}
         self.failed: set[str] = set()
+        # Cells that nothing can begin with here, see `unlike_rows`.
+        self.left: set[str] = set()
         self.is_over = False
 
     def run(self, count: int, budget_hours: float | None) -> None:
@@ -82,6 +84,8 @@ class Campaign:
                 f"{self.places.run(name)}.log" for name in sorted(self.failed)
             )
             raise SystemExit(f"cells failed; see {logs}")
+        if self.left:
+            raise SystemExit(f"cells are left: {', '.join(sorted(self.left))}")
         if missing and not self.is_over:
             raise SystemExit(
                 f"cells are left, which need others first: {', '.join(sorted(missing))}"
@@ -106,7 +110,7 @@ class Campaign:
             finally:
                 with self.lock:
                     del self.taken[cell.name]
-                    if not found and not self.is_over:
+                    if not (found or self.is_over or cell.name in self.left):
                         self.failed.add(cell.name)
                         say(f"{cell.name} failed: {self.places.run(cell.name)}.log")
                     self.lock.notify_all()
@@ -122,7 +126,7 @@ class Campaign:
                     for cell in cells
                     if cell.name not in rows
                     and cell.name not in taken
-                    and cell.name not in self.failed
+                    and cell.name not in self.failed | self.left
                 ]
                 for cell in left:
                     if all(need in rows for need in cell.needs):
@@ -146,6 +150,7 @@ class Campaign:
                 f"{cell.name} is left: what it begins with was made again here, and is "
                 f"not what its row says: {'; '.join(unlike)}"
             )
+            self.left.add(cell.name)
             return False
         say(f"{cell.name}: begins")
         outcome = self.perform(cell, self.places.run(cell.name), core)
