@@ -6,7 +6,7 @@ that whatever has run when the time is over is a picture of all stages.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from evidence.systems import (
@@ -516,3 +516,15 @@ def _continued(context, length, source, seed):
         "seed": seed,
         "keep_checkpoints": 1,
     }
+
+
+def with_needs(names: Iterable[str], cells: Mapping[str, Cell]) -> set[str]:
+    """The names of cells, and of all that they need."""
+    found: set[str] = set()
+    left = list(names)
+    while left:
+        name = left.pop()
+        if name not in found:
+            found.add(name)
+            left += cells[name].needs
+    return found

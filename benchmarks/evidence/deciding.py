@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 
-from evidence.cells import DISTILLED_TASKS, Cell
+from evidence.cells import DISTILLED_TASKS, Cell, with_needs
 from evidence.claims import (
     AVERAGE,
     CLAIMS,
@@ -55,14 +55,8 @@ def cells_of(claim: Claim, cells: Mapping[str, Cell], scale: Scale) -> set[str]:
         scale: the sizes.
     """
     wanted = set(_read(claim, scale))
-    found: set[str] = set()
-    left = [n for n, c in cells.items() if (c.stage, c.system, c.task) in wanted]
-    while left:
-        name = left.pop()
-        if name not in found:
-            found.add(name)
-            left += cells[name].needs
-    return found
+    read = (n for n, c in cells.items() if (c.stage, c.system, c.task) in wanted)
+    return with_needs(read, cells)
 
 
 def _read(claim: Claim, scale: Scale) -> Iterator[tuple[str, str, str]]:

@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Mapping
 from pathlib import Path
 
-from evidence.cells import Cell
+from evidence.cells import Cell, with_needs
 from evidence.claims import CLOSE
 from evidence.places import Places, lost_folders
 from evidence.processes import Process, read_outcome, read_seconds
@@ -202,7 +202,7 @@ def unlike_rows(cell: Cell, cells: Mapping[str, Cell], places: Places) -> list[s
     """
     rows = places.ledger.rows()
     found = []
-    for need in cell.needs:
+    for need in sorted(with_needs(cell.needs, cells)):
         outcome = read_outcome(places.run(need))
         recorded = rows[need]["metrics"] if need in rows else {}
         for name in ("loss", "score"):
@@ -213,8 +213,7 @@ def unlike_rows(cell: Cell, cells: Mapping[str, Cell], places: Places) -> list[s
                 found.append(
                     f"{need} has a {name} of {value:.3f}, not {recorded[name]:.3f}"
                 )
-        found += unlike_rows(cells[need], cells, places)
-    return list(dict.fromkeys(found))
+    return found
 
 
 def say(text: str) -> None:
