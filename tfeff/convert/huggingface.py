@@ -25,7 +25,12 @@ from tfeff.encoders import Encoder
 from tfeff.encoders.adapters import adapted_layers
 from tfeff.encoders.own_calls import has_own_call
 from tfeff.encoders.preset_heads import read_heads, read_task
-from tfeff.encoders.preset_layout import is_weights_file, preset_folder
+from tfeff.encoders.preset_layout import (
+    ENCODER_CONFIG,
+    TOKENIZER_CONFIG,
+    is_weights_file,
+    preset_folder,
+)
 from tfeff.objectives.heads import trained_model
 from tfeff.objectives.objective import Objective
 from tfeff.storage.arguments import READ_MODEL, WRITE, paths
@@ -313,8 +318,8 @@ def _parts(source, tokenizer):
     # `tfeff convert` writes the encoder alone where a checkpoint has no tokenizer.
     present = os.listdir(preset) if os.path.isdir(preset) else []
     if (
-        "config.json" in present
-        and "tokenizer.json" not in present
+        ENCODER_CONFIG in present
+        and TOKENIZER_CONFIG not in present
         and any(map(is_weights_file, present))
     ):
         encoder = Encoder.from_preset(os.path.abspath(preset), dtype="float32")

@@ -28,6 +28,7 @@ from tfeff.utils.digests import (
     write_digests,
 )
 from tfeff.utils.files import write_text
+from tfeff.utils.naming import advised
 
 _VERSION = "tfeff_version"  # In `metadata.json`, beside those of Keras and KerasHub.
 
@@ -52,12 +53,8 @@ def check_preset(folder: str, belongs: Callable[[str], bool]) -> None:
             stacklevel=1,
         )
         return
-    try:
+    with advised(f"If a file was changed on purpose, delete {FILE_NAME}"):
         check_digests(folder, [name for name in digests if belongs(name)])
-    except ValueError as error:
-        raise ValueError(
-            f"{error}. If a file was changed on purpose, delete {FILE_NAME}"
-        ) from error
     unknown = [n for n in files_below(folder) if belongs(n) and n not in digests]
     if unknown:
         warnings.warn(

@@ -164,7 +164,7 @@ def distill_on_a_task(
             print_best(best, metric, settings.prediction_steps, baseline)
             # Loading makes the slots, and Keras would warn that the file lacks them.
             student.optimizer.build(student.trainable_variables)
-            # Those of an earlier model, which was deleted.
+            # The metrics may be of an earlier model, which was deleted.
             with contextlib.suppress(FileNotFoundError):
                 os.remove(run.path(METRICS))
             tfeff.training.save_checkpoint(student, run.path(MODEL))
@@ -194,15 +194,16 @@ def _is_by_name(student):
 
 def _keep_finished(run, dataset, dev, settings):
     """Checks what a finished run has made, makes what was deleted, and draws."""
-    made = [newest_export(run)] if has_export(run) else []
-    made += [path] if is_there(path := run.path(PRESET)) else []
-    for path in made:
-        check_made(path)
-    is_whole = len(made) == 2
+    has_preset = is_there(run.path(PRESET))
+    if has_preset:
+        check_made(run.path(PRESET))
+    if has_export(run):
+        check_made(newest_export(run))
+    is_whole = has_preset and has_export(run)
     if is_whole and not settings.plots:
         return
     student = tfeff.training.load_checkpoint(run.path(MODEL), compile=False)
-    if is_there(run.path(PRESET)):  # What it began with may be gone.
+    if has_preset:  # What it began with may be gone.
         _, tokenizer = tfeff.tasks.load_pretrained(run.path(PRESET))
     else:
         tokenizer = _students_tokenizer(settings)

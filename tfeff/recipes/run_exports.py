@@ -11,6 +11,7 @@ import numpy as np
 import tfeff
 from tfeff.utils.digests import FILE_NAME, check_digests, sha256
 from tfeff.utils.files import atomic_folder
+from tfeff.utils.naming import advised
 from tfeff.utils.reading import is_there
 from tfeff.utils.run_files import EXPORT, MODEL, PRESET
 
@@ -102,7 +103,7 @@ def write_encoder(
     preset = run.path(PRESET)
     write_preset = functools.partial(tfeff.tasks.save_pretrained, model, tokenizer)
     # Presets come before exports: an export without one may be of another training.
-    has_others = is_there(preset) or tfeff.export.versions(run.path(EXPORT))
+    has_others = is_there(preset) or has_export(run)
     if not has_others or _has_encoder(preset, getattr(model, "encoder", model)):
         make_once(preset, write_preset)
         return export_once(run, served, tokenizer, **options)
@@ -153,10 +154,8 @@ def make_once(path: str, write: Callable[[str], object]) -> None:
 def check_made(path: str) -> None:
     """Checks a folder of an earlier start; those of early versions have no digests."""
     if is_there(os.path.join(path, FILE_NAME)):
-        try:
+        with advised(f"Delete {path} to have it made again"):
             check_digests(path)
-        except ValueError as error:
-            raise ValueError(f"{error}. Delete {path} to have it made again") from error
 
 
 def export_once(
@@ -171,7 +170,7 @@ def export_once(
     Returns:
         Where the export is.
     """
-    if not tfeff.export.versions(run.path(EXPORT)):
+    if not has_export(run):
         return tfeff.export.save_version(model, tokenizer, run.path(EXPORT), **options)
     check_made(newest_export(run))
     return newest_export(run)

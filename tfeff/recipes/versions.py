@@ -12,6 +12,7 @@ import tensorflow_text
 import tfeff
 from tfeff.utils.files import write_text
 from tfeff.utils.json_files import read_object
+from tfeff.utils.naming import advised
 from tfeff.utils.reading import is_there
 
 _FILE = "versions.json"
@@ -31,7 +32,7 @@ def note_versions(run: tfeff.training.RunDirectory) -> None:
     if not run.is_chief:
         return
     path = run.path(_FILE)
-    try:
+    with advised("It is a record alone: delete it to begin a new one"):
         noted = read_object(path, run.directory) if is_there(path) else {}
         for name, versions in noted.items():
             if not (isinstance(versions, list) and versions):
@@ -39,10 +40,6 @@ def note_versions(run: tfeff.training.RunDirectory) -> None:
                     f"{path} must hold lists of versions. Received: "
                     f"{name}={versions!r:.80}"
                 )
-    except ValueError as error:
-        raise ValueError(
-            f"{error}. It is a record alone: delete it to begin a new one"
-        ) from error
     now = _versions()
     changed = {x: y for x, y in now.items() if noted.get(x, [None])[-1] != y}
     if not changed:

@@ -1,6 +1,5 @@
 """A training of one epoch that a signal saves, and that the next start goes on with."""
 
-import contextlib
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -17,6 +16,7 @@ from tfeff.training.keep_best import KeepBest
 from tfeff.utils.digests import check_digests, write_digests
 from tfeff.utils.files import atomic_folder, put_back
 from tfeff.utils.json_files import read_object
+from tfeff.utils.naming import advised
 from tfeff.utils.reading import is_there
 from tfeff.utils.safetensors import write_safetensors
 
@@ -92,15 +92,9 @@ def fit(
     )
 
 
-@contextlib.contextmanager
 def _with_remedy(folder):
-    """Adds to an error of damage what can be done about it."""
-    try:
-        yield
-    except (FileNotFoundError, ValueError) as error:
-        raise ValueError(
-            f"{error}. Delete {folder} to begin this training anew"
-        ) from error
+    advice = f"Delete {folder} to begin this training anew"
+    return advised(advice, (FileNotFoundError, ValueError))
 
 
 class _SaveAfterSignal(keras.callbacks.Callback):

@@ -6,6 +6,22 @@ from collections.abc import Iterator
 
 
 @contextlib.contextmanager
+def advised(
+    advice: str, errors: tuple[type[Exception], ...] = (ValueError,)
+) -> Iterator[None]:
+    """Within it, these errors become ValueErrors that end with what to do about them.
+
+    Args:
+        advice: whole sentences without the last full stop.
+        errors: the kinds of errors.
+    """
+    try:
+        yield
+    except errors as error:
+        raise ValueError(f"{error}. {advice}") from error
+
+
+@contextlib.contextmanager
 def named_as(**givers: str) -> Iterator[None]:
     """Within it, a message that names an argument names the one that gave it.
 
