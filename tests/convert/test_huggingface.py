@@ -15,6 +15,7 @@ from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 import tfeff
 from tests.convert.conversions import GOLDENS
+from tests.subjects.own_calls import Halved, Tripled
 from tfeff.command.main import main
 from tfeff.convert.architectures import (
     ARCHITECTURES,
@@ -366,17 +367,6 @@ def test_weights_that_the_format_lacks_are_refused(tmp_path):
         tfeff.convert.to_huggingface(encoder, tmp_path / "out")
     bias.assign(np.zeros(8))
     tfeff.convert.to_huggingface(encoder, tmp_path / "out")
-
-
-class Tripled(Encoder):
-    def call(self, *args, **kwargs):
-        outputs = super().call(*args, **kwargs)
-        return {**outputs, "sequence_output": 3 * outputs["sequence_output"]}
-
-
-class Halved(tfeff.tasks.Classifier):
-    def call(self, *args, **kwargs):
-        return super().call(*args, **kwargs) / 2
 
 
 def test_a_call_of_ones_own_is_refused(tmp_path):

@@ -30,6 +30,7 @@ from tests.subjects.formats import (
     runner,
     specs,
 )
+from tests.subjects.own_calls import Halved, Tripled
 from tests.subjects.versions import needs_litert
 from tfeff import layers, objectives, tasks
 from tfeff.encoders import presets
@@ -115,23 +116,6 @@ def test_objectives_and_tasks(kind, format, tmp_path):
             batch = {name: batch[name] for name in model.input}
             expected = named_outputs(model, batch)
         check_same(call(batch), expected)
-
-
-@keras.saving.register_keras_serializable("formats")
-class Tripled(tfeff.encoders.Encoder):
-    """An encoder with a `call` of its own."""
-
-    def call(self, *args, **kwargs):
-        outputs = super().call(*args, **kwargs)
-        return {**outputs, "sequence_output": 3 * outputs["sequence_output"]}
-
-
-@keras.saving.register_keras_serializable("formats")
-class Halved(tasks.Classifier):
-    """A task with a `call` of its own."""
-
-    def call(self, *args, **kwargs):
-        return super().call(*args, **kwargs) / 2
 
 
 @keras.saving.register_keras_serializable("formats")
