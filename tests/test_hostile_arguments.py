@@ -57,7 +57,7 @@ from tfeff import (
 )
 from tfeff.datasets.glue import SCORED_TASKS
 
-HOSTILE = (None, -1, 0, 1.5, "x", [], np.int64(2), float("nan"))
+HOSTILE = (None, -1, 0, 1.5, "x", [], np.int64(2), float("nan"), 10**30)
 
 
 class Long(list):

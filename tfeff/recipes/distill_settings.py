@@ -3,7 +3,8 @@
 from tfeff.recipes.corpus_settings import CORPUS_HELP, TEXT_FIELD_HELP
 from tfeff.recipes.fields import fields_of, setting
 from tfeff.recipes.run_settings import RunSettings
-from tfeff.recipes.settings import MAX_SEED, POOLER_ACTIVATIONS, settings
+from tfeff.recipes.settings import POOLER_ACTIVATIONS, settings
+from tfeff.utils.checks import MAX_SEED
 
 # The settings that one stage alone has.
 _STAGES = {

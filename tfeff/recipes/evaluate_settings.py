@@ -2,7 +2,8 @@
 
 from tfeff.recipes.corpus_settings import CORPUS_HELP, TEXT_FIELD_HELP
 from tfeff.recipes.fields import setting
-from tfeff.recipes.settings import MAX_SEED, Settings, settings
+from tfeff.recipes.settings import Settings, settings
+from tfeff.utils.checks import MAX_SEED
 
 
 @settings

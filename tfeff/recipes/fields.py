@@ -15,6 +15,7 @@ import typing
 from collections.abc import Sequence
 
 from tfeff.utils.checks import (
+    MAX_SIZE,
     check_choice,
     check_integer,
     check_mapping,
@@ -166,7 +167,8 @@ class Field(Options):
             return check_path(self.name, value) if is_path else value
         if self.kind is int:
             minimum = -(2**63) if self.minimum is None else self.minimum
-            return check_integer(self.name, value, minimum, self.maximum)
+            maximum = MAX_SIZE if self.maximum is None else self.maximum
+            return check_integer(self.name, value, minimum, maximum)
         return self._checked_float(value)
 
     def _checked_float(self, value):

@@ -2,7 +2,8 @@
 
 from tfeff.recipes.fields import fields_of, setting
 from tfeff.recipes.run_settings import RunSettings
-from tfeff.recipes.settings import DTYPES, MAX_SEED, RECOMPUTED, settings
+from tfeff.recipes.settings import DTYPES, RECOMPUTED, settings
+from tfeff.utils.checks import MAX_SEED
 
 
 @settings

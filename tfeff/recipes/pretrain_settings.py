@@ -3,7 +3,8 @@
 from tfeff.recipes.corpus_settings import CorpusSettings
 from tfeff.recipes.fields import setting
 from tfeff.recipes.optimizer_settings import OptimizerSettings
-from tfeff.recipes.settings import DTYPES, MAX_SEED, RECOMPUTED, settings
+from tfeff.recipes.settings import DTYPES, RECOMPUTED, settings
+from tfeff.utils.checks import MAX_SEED
 
 # Peak rates: that for new weights would undo those of a checkpoint.
 RATE = 2e-3

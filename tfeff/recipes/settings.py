@@ -26,7 +26,6 @@ DTYPES = ("float32", "mixed_bfloat16", "mixed_float16")
 RECOMPUTED = ("block", "attention")
 # The activation of BERT's pooler, and those of other published poolers.
 POOLER_ACTIVATIONS = ("tanh", "gelu", "gelu_tanh", "relu", "silu")
-MAX_SEED = 2**32 - 1  # NumPy takes no larger one.
 _RAISES = """Raises:
     TypeError: if a value has another type than its setting.
     ValueError: if a value is out of the bounds of its setting, not one of its choices,

@@ -39,6 +39,7 @@ from tfeff.tasks.run_tokenizer import load_run_tokenizer, read_preset_tokenizer
 from tfeff.training.checkpoint_file import load_checkpoint
 from tfeff.training.checkpoint_folder import checkpoint_steps, run_checkpoint
 from tfeff.utils.checks import (
+    MAX_SEED,
     check_choice,
     check_integer,
     check_path,
@@ -204,7 +205,7 @@ def load_pretrained(
         sequence_length = check_integer("sequence_length", sequence_length)
     if swap_positions is not None:
         check_choice("swap_positions", swap_positions, METHODS)
-    seed = check_integer("seed", seed, 0)
+    seed = check_integer("seed", seed, 0, MAX_SEED)
     overrides: dict[str, Any] = {}
     rates = {"dropout": dropout, "attention_dropout": attention_dropout}
     for name, rate in rates.items():

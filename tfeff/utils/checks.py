@@ -12,6 +12,9 @@ from typing import Any
 # Any types to type checkers, which cannot compare values of the abstract ones.
 _INTEGRAL: type[Any] = numbers.Integral
 _REAL: type[Any] = numbers.Real
+# TensorFlow holds the sizes of a tensor's axes in 32 bits in many places.
+MAX_SIZE = 2**31 - 1
+MAX_SEED = 2**32 - 1  # NumPy takes no larger one.
 # A URL, of one of fsspec's schemes, from which `pathlib` has removed a slash.
 _URL_OF_ONE_SLASH = re.compile(
     r"(abfss?|adl|az|dbfs|file|ftp|gcs|gs|hdfs|hf|https?|local|memory|oci|oss|s3a?|sftp"
@@ -21,16 +24,16 @@ _URL_OF_ONE_SLASH = re.compile(
 
 
 def check_integer(
-    name: str, value: Any, minimum: int = 1, maximum: int | None = None
+    name: str, value: Any, minimum: int = 1, maximum: int = MAX_SIZE
 ) -> int:
     """Returns `value` if it is an integer in `[minimum, maximum]`, else raises."""
     kind = f"an integer of at least {minimum}"
-    if maximum is not None:
+    if maximum != MAX_SIZE or (is_integer(value) and value > maximum):
         kind += f" and at most {maximum}"
     if not is_integer(value):
         raise TypeError(f"`{name}` must be {kind}. Received: {name}={value!r:.80}")
-    if value < minimum or (maximum is not None and value > maximum):
-        raise ValueError(f"`{name}` must be {kind}. Received: {name}={value!r}")
+    if not minimum <= value <= maximum:
+        raise ValueError(f"`{name}` must be {kind}. Received: {name}={value!r:.80}")
     return int(value)
 
 

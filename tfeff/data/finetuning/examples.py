@@ -17,6 +17,7 @@ from tfeff.data.finetuning.columns import (
     check_texts,
 )
 from tfeff.utils.checks import (
+    MAX_SEED,
     check_integer,
     check_string,
     is_integer,
@@ -51,7 +52,7 @@ class _Sampled:
         """
         total = len(self)  # type: ignore[arg-type]
         count = check_integer("count", count, 1, total)
-        seed = check_integer("seed", seed, 0)
+        seed = check_integer("seed", seed, 0, MAX_SEED)
         rows = np.sort(np.random.default_rng(seed).permutation(total)[:count])
         return chosen(self, rows)
 
