@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tfeff.data.arrays import check_int32
-from tfeff.utils.checks import check_integer, check_iterable, is_number
+from tfeff.utils.checks import MAX_COUNT, check_integer, check_iterable, is_number
 
 
 def num_targets(num_tokens: int, mask_rate: float) -> int:
@@ -27,7 +27,7 @@ def check_mask_rate(mask_rate: float) -> float:
 
 def check_seed(seed: int) -> int:
     """Returns the seed if it fits into 64 bits with a sign, else raises."""
-    return check_integer("seed", seed, -(2**63), 2**63 - 1)
+    return check_integer("seed", seed, -MAX_COUNT - 1, MAX_COUNT)
 
 
 def check_first_example(first_example: int | tf.Tensor) -> tf.Tensor:
@@ -39,7 +39,7 @@ def check_first_example(first_example: int | tf.Tensor) -> tf.Tensor:
                 f"first_example={first_example!r}"
             )
         return tf.cast(first_example, tf.int64)
-    first_example = check_integer("first_example", first_example, 0)
+    first_example = check_integer("first_example", first_example, 0, MAX_COUNT)
     return tf.constant(first_example, tf.int64)
 
 

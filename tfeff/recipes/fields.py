@@ -15,6 +15,7 @@ import typing
 from collections.abc import Sequence
 
 from tfeff.utils.checks import (
+    MAX_COUNT,
     MAX_SIZE,
     check_choice,
     check_integer,
@@ -166,7 +167,7 @@ class Field(Options):
             is_path = value != "" and not is_url(value)
             return check_path(self.name, value) if is_path else value
         if self.kind is int:
-            minimum = -(2**63) if self.minimum is None else self.minimum
+            minimum = -MAX_COUNT - 1 if self.minimum is None else self.minimum
             maximum = MAX_SIZE if self.maximum is None else self.maximum
             return check_integer(self.name, value, minimum, maximum)
         return self._checked_float(value)

@@ -14,6 +14,7 @@ _INTEGRAL: type[Any] = numbers.Integral
 _REAL: type[Any] = numbers.Real
 # TensorFlow holds the sizes of a tensor's axes in 32 bits in many places.
 MAX_SIZE = 2**31 - 1
+MAX_COUNT = 2**63 - 1  # Of bytes and of examples, which are no axis of a tensor.
 MAX_SEED = 2**32 - 1  # NumPy takes no larger one.
 # A URL, of one of fsspec's schemes, from which `pathlib` has removed a slash.
 _URL_OF_ONE_SLASH = re.compile(

@@ -9,7 +9,7 @@ from tfeff.data.text.documents import check_documents, encoded, hash_of
 from tfeff.storage.place import Place
 from tfeff.storage.shared_folder import shared_scratch
 from tfeff.utils.beam import BeamJobs, check_picklable
-from tfeff.utils.checks import check_integer, check_path, is_url
+from tfeff.utils.checks import MAX_COUNT, check_integer, check_path, is_url
 
 _FIRST_GUESS = 2  # Workers first keep this many times the bytes wanted.
 
@@ -58,7 +58,7 @@ def sample(
     ```
     """
     check_documents(documents)
-    num_bytes = check_integer("num_bytes", num_bytes, 1)
+    num_bytes = check_integer("num_bytes", num_bytes, 1, MAX_COUNT)
     if (beam_flags is None) != (shared_folder is None):
         raise ValueError(
             "`shared_folder` must be given if, and only if, `beam_flags` are. "
