@@ -16,7 +16,6 @@ from collections.abc import Sequence
 
 from tfeff.utils.checks import (
     MAX_COUNT,
-    MAX_SIZE,
     check_choice,
     check_integer,
     check_mapping,
@@ -168,8 +167,7 @@ class Field(Options):
             return check_path(self.name, value) if is_path else value
         if self.kind is int:
             minimum = -MAX_COUNT - 1 if self.minimum is None else self.minimum
-            maximum = MAX_SIZE if self.maximum is None else self.maximum
-            return check_integer(self.name, value, minimum, maximum)
+            return check_integer(self.name, value, minimum, self.maximum)
         return self._checked_float(value)
 
     def _checked_float(self, value):

@@ -25,15 +25,20 @@ _URL_OF_ONE_SLASH = re.compile(
 
 
 def check_integer(
-    name: str, value: Any, minimum: int = 1, maximum: int = MAX_SIZE
+    name: str, value: Any, minimum: int = 1, maximum: int | None = None
 ) -> int:
-    """Returns `value` if it is an integer in `[minimum, maximum]`, else raises."""
+    """Returns `value` if it is an integer in `[minimum, maximum]`, else raises.
+
+    Without a maximum it is the size of an axis, or as small.
+    """
     kind = f"an integer of at least {minimum}"
-    if maximum != MAX_SIZE or (is_integer(value) and value > maximum):
+    if maximum is None and is_integer(value) and value > MAX_SIZE:
+        maximum = MAX_SIZE
+    if maximum is not None:
         kind += f" and at most {maximum}"
     if not is_integer(value):
         raise TypeError(f"`{name}` must be {kind}. Received: {name}={value!r:.80}")
-    if not minimum <= value <= maximum:
+    if value < minimum or (maximum is not None and value > maximum):
         raise ValueError(f"`{name}` must be {kind}. Received: {name}={value!r:.80}")
     return int(value)
 
