@@ -187,12 +187,9 @@ class Tuning:
         if pretrained_step is not None:
             print(f"pretrained for {pretrained_step:,} steps")
             cell["pretrained_step"] = pretrained_step
-        told = (
-            f", {name.replace('_', ' ')} {value:g}" for name, value in others.items()
-        )
         print(
             f"learning rate {learning_rate:g}, batch size {batch_size}, seed {seed}"
-            + "".join(told)
+            + "".join(f", {x.replace('_', ' ')} {others[x]:g}" for x in others)
         )
         saved = os.path.join(folder, INTERRUPTED)
         if first_step := interrupted_step(saved):
@@ -204,16 +201,7 @@ class Tuning:
         in_step = examples_in_step(settings, batch_size, self.strategy)
         epochs = others.get("epochs", settings.epochs[0])
         steps = settings.num_steps(self.num_examples, in_step, epochs)
-        if in_step > self.num_examples:
-            print(
-                f"  each step takes {in_step:,} rows of {self.num_examples:,} "
-                "examples: some of them more than once"
-            )
-        if settings.eval_every >= steps:
-            print(
-                f"  it is evaluated after its {steps:,} steps alone, as "
-                f"--eval_every={settings.eval_every} says"
-            )
+        self._print_what_is_odd(in_step, steps)
         progress = tfeff.training.TrainingProgress(
             steps,
             steps,
@@ -236,22 +224,8 @@ class Tuning:
                 self.strategy.scope(),
             ):
                 model = self.make_model(seed, pretrained_step)
-                if settings.lora_rank is not None:
-                    model.encoder.enable_lora(settings.lora_rank)
-                model.compile(
-                    make_optimizer(
-                        settings,
-                        learning_rate,
-                        steps,
-                        weight_decay=others.get(
-                            "weight_decay", settings.weight_decay[0]
-                        ),
-                        layer_decay=settings.layer_decay,
-                        **settings.adam(),
-                    ),
-                    accumulation_steps=settings.accumulation_steps,
-                    jit_compile=False,  # XLA would compile for each length of a batch.
-                )
+                weight_decay = others.get("weight_decay", settings.weight_decay[0])
+                self._compile(model, learning_rate, steps, weight_decay)
                 best = tfeff.training.KeepBest(
                     self.evaluate,
                     self.metric,
@@ -276,6 +250,36 @@ class Tuning:
             write_metrics(best.best, os.path.join(folder, METRICS))
         print_best(best, self.metric, steps, self.baseline)
         return best.best
+
+    def _print_what_is_odd(self, in_step, steps):
+        if in_step > self.num_examples:
+            print(
+                f"  each step takes {in_step:,} rows of {self.num_examples:,} "
+                "examples: some of them more than once"
+            )
+        if (every := self.settings.eval_every) >= steps:
+            print(
+                f"  it is evaluated after its {steps:,} steps alone, as "
+                f"--eval_every={every} says"
+            )
+
+    def _compile(self, model, learning_rate, steps, weight_decay):
+        """Compiles a model, which has adapters afterwards if the settings say so."""
+        settings = self.settings
+        if settings.lora_rank is not None:
+            model.encoder.enable_lora(settings.lora_rank)
+        model.compile(
+            make_optimizer(
+                settings,
+                learning_rate,
+                steps,
+                weight_decay=weight_decay,
+                layer_decay=settings.layer_decay,
+                **settings.adam(),
+            ),
+            accumulation_steps=settings.accumulation_steps,
+            jit_compile=False,  # XLA would compile for each length of a batch.
+        )
 
 
 def print_best(
