@@ -12,19 +12,15 @@ import pytest
 
 import tfeff
 from tests.subjects.sentences import DOCUMENTS, tokenizer
-from tfeff.recipes import DistillSettings, distill, distilling, distilling_tasks
+from tfeff.recipes import DistillSettings, distill, distilling
 from tfeff.recipes.data_record import keep_data
+from tfeff.recipes.distilling_examples import read_examples, some_examples
 from tfeff.recipes.distilling_models import (
     layer_settings,
     make_student_encoder,
     prediction_settings,
 )
-from tfeff.recipes.distilling_tasks import (
-    _layers,
-    _load_teacher,
-    _make_student,
-    _read_examples,
-)
+from tfeff.recipes.distilling_task_models import _layers, _load_teacher, _make_student
 from tfeff.recipes.runs import open_run
 from tfeff.recipes.task_dataset import task_class
 
@@ -463,11 +459,11 @@ def test_weights_that_teach_nothing_are_refused(changes, message):
 def test_a_student_learns_from_the_examples_of_its_teacher():
     """Those that `finetune` and `answer` choose, whatever the seed."""
     examples = texts("train", "")
-    chosen = distilling_tasks._some(examples, 3)
+    chosen = some_examples(examples, 3)
     assert chosen.first == examples.sample(3).first
     questions = spans("", False)
-    assert distilling_tasks._some(questions, 3).questions == questions.questions[:3]
-    assert len(distilling_tasks._some(questions, 99)) == len(questions)
+    assert some_examples(questions, 3).questions == questions.questions[:3]
+    assert len(some_examples(questions, 99)) == len(questions)
 
 
 def test_a_student_has_its_teachers_pooler_or_another():
@@ -494,7 +490,7 @@ def test_a_file_is_not_both_parts(tmp_path):
     settings = on_a_task(tmp_path, "Found", tmp_path / "run")
     settings = dataclasses.replace(settings, data=str(tmp_path / "train.json"))
     with pytest.raises(ValueError, match="`data` must be the folder of the files to"):
-        _read_examples(DATASETS["Found"], settings)
+        read_examples(DATASETS["Found"], settings)
 
 
 def test_shared_texts_are_told(tmp_path, capsys):
@@ -503,5 +499,5 @@ def test_shared_texts_are_told(tmp_path, capsys):
     )
     for name in ("train", "dev"):
         (tmp_path / f"{name}.json").touch()
-    _read_examples(DATASETS["Found"], settings)
+    read_examples(DATASETS["Found"], settings)
     assert "8 of 8 different texts of dev are in train, too" in capsys.readouterr().out

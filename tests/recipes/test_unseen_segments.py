@@ -7,7 +7,8 @@ import pytest
 
 import tfeff
 from tests.subjects.sentences import DOCUMENTS, tokenizer
-from tfeff.recipes import DistillSettings, FinetuneSettings, distilling_tasks, finetune
+from tfeff.recipes import DistillSettings, FinetuneSettings, finetune
+from tfeff.recipes.distilling_task_models import make_models
 from tfeff.recipes.finetuning import load_encoder
 from tfeff.recipes.unseen_segments import (
     check_segments,
@@ -95,7 +96,7 @@ def test_begin_as_the_first_in_a_student(folder, task):
     )
     dataset = tfeff.datasets.get(task)
     examples = dataset.read("train", str(folder))
-    _, predictions, _ = distilling_tasks._make_models(given, dataset, examples)
+    _, predictions, _ = make_models(given, dataset, examples)
     table = predictions.student.encoder.embedding.segment_embedding.embeddings.numpy()
     assert np.array_equal(table[0], table[1]) == (task == "STS-B")
 
