@@ -32,6 +32,53 @@ def run_on_jax(*arguments, cwd=None):
     return result.stdout
 
 
+SHARDED = """
+import os
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
+import keras
+import numpy as np
+import tfeff
+d = keras.distribution
+mesh = {
+    "data": d.DeviceMesh((2,), ("batch",), d.list_devices()),
+    "model": d.DeviceMesh((1, 2), ("batch", "model"), d.list_devices()),
+}
+ids = np.arange(28, dtype="int32").reshape(4, 7)
+x = {"token_ids": ids, "segment_ids": ids * 0, "padding_mask": ids * 0 + 1}
+for kind in ("none", "data", "model"):
+    if kind == "data":
+        d.set_distribution(d.DataParallel(mesh[kind]))
+    if kind == "model":
+        layouts = d.LayoutMap(mesh[kind])
+        layouts[".*(query|intermediate).*kernel"] = (None, "model")
+        d.set_distribution(
+            d.ModelParallel(layout_map=layouts, batch_dim_name="batch")
+        )
+    keras.utils.set_random_seed(0)
+    encoder = tfeff.encoders.build(
+        PRESET, vocabulary_size=50, max_sequence_length=16, num_layers=2, dropout=0.0
+    )
+    model = tfeff.tasks.Classifier(encoder, 2)
+    model.compile(tfeff.training.adamw(1e-3, 1, 9))
+    logs = model.fit(x, np.array([0, 1, 1, 0]), batch_size=4, epochs=4, verbose=0)
+    sharded = [w for w in model.weights if "model" in str(w.value.sharding)]
+    print(kind, len(sharded), *logs.history["loss"])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("preset", ["bert_tiny", "shatter_tiny", "convbert_small"])
+def test_devices_of_keras_distribution(preset):
+    """Replicas and shards train as one device does."""
+    out = run_on_jax("-c", f"PRESET = {preset!r}\n{SHARDED}")
+    one, data, model = (line.split() for line in out.splitlines()[-3:])
+    assert [line[0] for line in (one, data, model)] == ["none", "data", "model"]
+    assert int(one[1]) == int(data[1]) == 0 < int(model[1])
+    losses = np.array([line[2:] for line in (one, data, model)], float)
+    assert losses.shape == (3, 4) and losses[0, -1] < losses[0, 0]
+    np.testing.assert_allclose(losses[1:], losses[[0, 0]], rtol=1e-4)
+
+
 # Both processes make these layers, in this order.
 LAYERS = """
 from tfeff.layers import *

@@ -4,7 +4,9 @@ import json
 import os
 import shutil
 import warnings
+from types import SimpleNamespace
 
+import keras
 import numpy as np
 import pytest
 
@@ -21,6 +23,7 @@ from tests.convert.sentence_models import write_modules
 from tfeff.command.main import main
 from tfeff.convert import convert, load
 from tfeff.convert.safetensors import read_safetensors
+from tfeff.convert.weights import Weight, assign
 
 
 def with_tensors(name, folder, change):
@@ -162,12 +165,50 @@ def test_heads_in_another_order_do_not_fit_xlnet(tmp_path):
         load(with_tensors("xlnet", tmp_path, change))
 
 
-def test_quantized_weights(tmp_path):
+@pytest.mark.parametrize(
+    "bias, message",
+    [
+        (np.ones(16, np.int64), "has dtype int64"),
+        (np.full(16, 1e39), "has values that float32 does not hold"),
+    ],
+)
+def test_numbers_that_are_no_weights(bias, message, tmp_path):
     def change(tensors):
-        tensors["embeddings.LayerNorm.bias"] = np.ones(16, np.int64)
+        tensors["embeddings.LayerNorm.bias"] = bias
 
-    with pytest.raises(ValueError, match="LayerNorm.bias has dtype int64"):
+    with pytest.raises(ValueError, match=f"LayerNorm.bias {message}"):
         load(with_tensors("bert", tmp_path, change))
+
+
+def test_complex_numbers_are_no_weights():
+    variable = keras.Variable(np.zeros(2))
+    tensor = SimpleNamespace(
+        shape=(2,), dtype=np.dtype("complex64"), read=lambda: np.ones(2, "complex64")
+    )
+    with pytest.raises(ValueError, match="bias has dtype complex64, not a floating"):
+        assign([Weight(variable, "bias")], {"bias": tensor}, {})
+
+
+def test_weights_that_are_not_finite(tmp_path):
+    def change(tensors):
+        tensors["embeddings.LayerNorm.bias"] = np.full(16, np.nan, np.float32)
+
+    with pytest.warns(UserWarning, match="not finite: embeddings.LayerNorm.bias$"):
+        load(with_tensors("bert", tmp_path, change))
+
+
+def test_relative_tables_that_transformers_5_lacks(tmp_path):
+    source = changed("bert", tmp_path, position_embedding_type="relative_key")
+    with pytest.raises(ValueError, match="transformers 5 ignores"):
+        load(source)
+
+
+def test_weights_of_double_precision(tmp_path):
+    def change(tensors):
+        tensors["embeddings.LayerNorm.bias"] = np.ones(16)
+
+    encoder = load(with_tensors("bert", tmp_path, change))
+    assert 1 in {float(weight.numpy().max()) for weight in encoder.weights}
 
 
 @pytest.mark.parametrize("part", [".index", ".data-00000-of-00001"])

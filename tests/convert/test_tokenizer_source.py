@@ -4,10 +4,12 @@ import json
 import shutil
 
 import pytest
+import sentencepiece
 import tensorflow as tf
 
 import tfeff
 from tests.convert.conversions import GOLDENS
+from tests.subjects.sentences import DOCUMENTS
 from tfeff.convert import load_tokenizer
 from tfeff.convert.tokenizer import make_tokenizer
 from tfeff.tasks.run_tokenizer import save_run_tokenizer
@@ -105,6 +107,29 @@ def test_what_holds_no_tokenizer_is_named(tmp_path):
         load_tokenizer(tmp_path / "text.spm")
     with pytest.raises(TypeError, match="`source` must be a path. Received: source=3"):
         load_tokenizer(3)
+
+
+def test_a_model_of_sentencepiece_as_it_trains_by_default(tmp_path):
+    """Its pieces are others than ALBERT's; the message says how to train those."""
+    (tmp_path / "corpus.txt").write_text("\n".join(DOCUMENTS))
+    wanted = {
+        "pad_id": 0,
+        "unk_id": 1,
+        "bos_id": -1,
+        "eos_id": -1,
+        "control_symbols": ["[CLS]", "[SEP]", "[MASK]"],
+    }
+    for name, settings in (("plain", {}), ("own", wanted)):
+        sentencepiece.SentencePieceTrainer.train(
+            input=str(tmp_path / "corpus.txt"),
+            model_prefix=str(tmp_path / name),
+            vocab_size=60,
+            hard_vocab_limit=False,
+            **settings,
+        )
+    with pytest.raises(ValueError, match=r"lacks \['<pad>', '\[CLS\]'.*pad_id=0"):
+        load_tokenizer(tmp_path / "plain.model")
+    assert len(load_tokenizer(tmp_path / "own.model")("the cat"))
 
 
 @pytest.mark.parametrize(

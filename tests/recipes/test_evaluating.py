@@ -379,6 +379,31 @@ def test_what_is_no_such_run_is_named(pretrained, corpus, tmp_path):
     check("is not valid JSON", tmp_path)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "edited, message",
+    [
+        ({"objective": "permutation_lm"}, "`run_dir` must have .* PermutationLM"),
+        ({"objective": "sentence_order"}, "`run_dir` must have .* a MaskedLM$"),
+        ({"sequence_length": 64}, "`sequence_length` must fit .*run_dir='"),
+        ({}, "`run_dir` must be "),  # Its tokenizer is missing.
+    ],
+)
+def test_settings_of_another_model(edited, message, pretrained, corpus, tmp_path):
+    run_dir = tmp_path / "run"
+    if "sequence_length" in edited:
+        pretrain(small(run_dir, corpus, preset="bert_tiny"))
+    else:
+        shutil.copytree(pretrained, run_dir)
+    (run_dir / "SHA256SUMS").unlink()
+    path = run_dir / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | edited))
+    if not edited:
+        (run_dir / "tokenizer.spm").unlink()
+    with pytest.raises(ValueError, match=message):
+        evaluate(EvaluateSettings(run_dir=str(run_dir), corpus=(corpus,)))
+
+
 def test_a_run_of_another_kind_is_evaluated_as_a_preset(tmp_path):
     """A distillation's steps are of no objective, its student is."""
 

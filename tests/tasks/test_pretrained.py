@@ -122,6 +122,13 @@ def test_steps_of_a_run(saved, tmp_path):
         load_pretrained("nowhere@3")
     with pytest.raises(ValueError, match="a run that pretrains an encoder"):
         load_pretrained(f"{run}@31")
+    # Of what cannot be read nobody has asked for steps.
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    (tmp_path / "odd").mkdir()
+    (tmp_path / "odd" / "checkpoints").touch()
+    for path in (tmp_path / "loop", tmp_path / "odd", "x" * 300):
+        with pytest.raises(ValueError, match="`path` must be a preset"):
+            load_pretrained(path)
     # A folder of that name is a folder.
     save_pretrained(encoder, tokenizer(), tmp_path / "run@3")
     load_pretrained(tmp_path / "run@3")

@@ -526,3 +526,29 @@ def test_weights_of_classes_go_into_the_batches():
     model.fit(inputs, labels.numpy()[only], class_weight=class_weight, verbose=0)
     for one, two in zip(trained, model.get_weights(), strict=True):
         np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-6)
+
+
+def test_ids_in_memory_that_are_no_classes():
+    """Compiled programs end in TensorFlow's error, or on JAX in NaN."""
+    encoder = tfeff.encoders.build(
+        "bert_tiny", vocabulary_size=50, max_sequence_length=16, num_layers=1
+    )
+    model = tfeff.tasks.Classifier(encoder, 2)
+    model.compile("adam")
+    ids = np.ones((4, 7), "int32")
+    x = {"token_ids": ids, "segment_ids": ids * 0, "padding_mask": ids}
+    good, bad = np.array([0, 1, 1, 0]), np.array([1, 0, 2, 1])
+    message = r"`{}` must be ids of classes, from 0 to 1. Received: {} at \[{}\]"
+    for run, name in (
+        (lambda y: model.fit(x, y), "y"),
+        (lambda y: model.fit(x, good, validation_data=(x, y)), "validation_data.1."),
+        (lambda y: model.evaluate(x, y), "y"),
+        (lambda y: model.train_on_batch(x, y), "y"),
+    ):
+        with pytest.raises(ValueError, match=message.format(name, 2, 2)):
+            run(bad)
+        with pytest.raises(ValueError, match=message.format(name, -1, 0)):
+            run(good - 1)
+    with pytest.raises(TypeError, match=r"`y_true` must be .*y.astype\('int32'\)"):
+        model.fit(x, good.astype("float32"), verbose=0)
+    assert np.isfinite(model.fit(x, good, verbose=0).history["loss"][0])

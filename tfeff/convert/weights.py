@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
@@ -194,8 +195,9 @@ def assign(
         The number of tensors of each kind that no weight uses.
 
     Raises:
-        ValueError: if tensors are missing, unknown, not of floating point, or of
-            another shape; all of them are listed, and no weight is changed.
+        ValueError: if tensors are missing, unknown, not of floating point, beyond
+            float32, or of another shape; all of them are listed, and no weight is
+            changed.
     """
     weights = list(weights)
     used = {weight.name for weight in weights}
@@ -211,6 +213,7 @@ def assign(
         raise ValueError(
             "The checkpoint must hold the weights that its configuration implies, and "
             f"no others. Missing: {missing}. Unknown: {unknown}"
+            f"{_of_ignored_positions(missing)}"
         )
     wrong = [
         f"{w.name} has shape {tuple(tensors[w.name].shape)}, not {w.expected_shape}"
@@ -220,13 +223,42 @@ def assign(
     wrong += [
         f"{name} has dtype {tensors[name].dtype}, not a floating-point one"
         for name in sorted(used)
-        if tensors[name].dtype.kind in "biu"
+        if not keras.backend.is_float_dtype(str(tensors[name].dtype))
+    ]
+    wrong += [
+        f"{name} has values that float32 does not hold"
+        for name in sorted(used)
+        if tensors[name].dtype == np.float64 and _overflows(tensors[name].read())
     ]
     if wrong:
         raise ValueError(
             "The checkpoint's tensors must have the shapes that its configuration "
             f"implies, and floating-point dtypes. Received: {'; '.join(wrong)}"
         )
+    not_finite = []
     for weight in weights:
-        weight.variable.assign(weight.value(tensors[weight.name]).astype("float32"))
+        value = weight.value(tensors[weight.name]).astype("float32")
+        if not np.all(np.isfinite(value)):
+            not_finite.append(weight.name)
+        weight.variable.assign(value)
+    if not_finite:
+        warnings.warn(
+            f"The checkpoint has numbers that are not finite: {', '.join(not_finite)}",
+            stacklevel=1,
+        )
     return skipped
+
+
+def _of_ignored_positions(missing):
+    """Advice where the tables of relative positions alone are missing."""
+    if not missing or not all("distance_embedding" in name for name in missing):
+        return ""
+    return (
+        ". transformers 5 ignores `position_embedding_type`: a checkpoint that it has "
+        'saved has "absolute" positions, which `config.json` must say'
+    )
+
+
+def _overflows(array):
+    """Whether numbers of an array are finite, and beyond those of float32."""
+    return np.any(np.isfinite(array) & (np.abs(array) > np.finfo(np.float32).max))

@@ -67,7 +67,8 @@ def get(name: str) -> Dataset:
     """The data set with a name.
 
     Args:
-        name: one of `names()`; `"squad1"` and `"squad2"` are SQuAD 1.1 and 2.0.
+        name: one of `names()`; `"squad1"` and `"squad"` are SQuAD 1.1, `"squad2"` and
+            `"squad_v2"` 2.0.
 
     Returns:
         The `Dataset`.

@@ -128,7 +128,8 @@ def read_squad(path: str | os.PathLike, skip_mismatched: bool = False) -> SpanEx
 
     Returns:
         The questions. Those of SQuAD 2.0 that are impossible have no answers, and
-        those of a file without `answers` have none.
+        those of a file without `answers` have none. A blank question stays, since a
+        benchmark wants a prediction of each id.
 
     Raises:
         ValueError: if the file is missing, empty or malformed, an answer is not at the

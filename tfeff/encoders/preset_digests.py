@@ -105,11 +105,19 @@ def add_version(folder: str) -> None:
     write_text(path, json.dumps(metadata, indent=4))
 
 
-def written_by(folder: str) -> str:
-    """The part of a message that says which version of tfeff has saved a preset."""
+def of_another_version(folder: str) -> str:
+    """The part of a message that says that another version of tfeff has saved a preset.
+
+    It is empty where this one has.
+    """
     try:
         with open(os.path.join(folder, METADATA), encoding="utf-8") as file:
             version = json.load(file)[_VERSION]
     except (OSError, ValueError, LookupError, TypeError):
+        return ", or of a newer version of tfeff than this one"
+    if version == tfeff.__version__:
         return ""
-    return f" (tfeff {version} saved it, this is {tfeff.__version__})"
+    return (
+        ", or of a newer version of tfeff than this one "
+        f"(tfeff {version} saved it, this is {tfeff.__version__})"
+    )

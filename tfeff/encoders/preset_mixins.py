@@ -8,7 +8,7 @@ from tfeff.encoders.preset_digests import (
     check_beside,
     check_preset,
     check_settings_and_assets,
-    written_by,
+    of_another_version,
 )
 from tfeff.encoders.preset_layout import (
     CONFIGS,
@@ -97,9 +97,8 @@ class EncoderFiles:
             if not is_local or has_message or of_arguments or is_unreadable(error):
                 raise
             raise ValueError(
-                f"{preset} cannot be loaded, as a file is damaged, a layer of its own "
-                "fails, or a newer version of tfeff has written it"
-                f"{written_by(preset)}: "
+                f"{preset} cannot be loaded, as a file is damaged, or a layer of its "
+                f"own fails{of_another_version(preset)}: "
                 f"{type(error).__name__}: {error}"
             ) from error
 

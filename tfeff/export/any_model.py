@@ -52,7 +52,8 @@ def check_inputs(model: keras.Model) -> int | None:
             raise ValueError(
                 f"`model` must have no inputs but {', '.join(INPUTS)} of any number of "
                 f"rows, which texts give. Received: model={model!r} with {name!r} of "
-                f"the shape {tuple(x.shape)}"
+                f"the shape {tuple(x.shape)}. `model.export` writes a model that takes "
+                "other inputs"
             )
         lengths.add(x.shape[1])
     first, *others = lengths - {None} or lengths

@@ -44,7 +44,8 @@ class CorpusSettings(Settings):
         None,
     )
     tokenizer_kind: str = setting(
-        "Kind of the tokenizer to train.",
+        "Kind of the tokenizer to train. One of byte-level BPE, which Hugging Face's "
+        "tokenizers trains, is given as --tokenizer.",
         "sentencepiece",
         choices=("sentencepiece", "wordpiece"),
     )

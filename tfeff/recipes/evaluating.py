@@ -1,6 +1,7 @@
 """Evaluates a pretrained model on any text."""
 
 import dataclasses
+import inspect
 import math
 import os
 import tempfile
@@ -23,12 +24,13 @@ from tfeff.recipes.runs import read_config, recipe_running, upgraded
 from tfeff.recipes.settings import check_settings
 from tfeff.recipes.stack_settings import StackSettings
 from tfeff.storage.arguments import check_keeps_inputs, check_replaceable
-from tfeff.tasks.encoder_limits import check_length
+from tfeff.tasks.encoder_limits import check_length, fitting
 from tfeff.tasks.pretrained import split_step
 from tfeff.tasks.run_tokenizer import load_run_tokenizer
 from tfeff.training.checkpoint_folder import run_checkpoint
 from tfeff.training.scores import metrics_json
 from tfeff.utils.naming import named_as
+from tfeff.utils.run_files import CONFIG
 
 # The objectives of presets, by the heads that they need.
 _OF_PRESETS = ("masked_lm", "permutation_lm")
@@ -173,13 +175,27 @@ def _subject(settings):
         return _subject_of_preset(settings)
     of_run = read_settings(settings.run_dir)
     path, step = run_checkpoint(settings.run_dir, settings.step)
-    return (
-        tfeff.training.load_checkpoint(path),
-        load_run_tokenizer(settings.run_dir),
-        step,
-        objective(of_run).examples,
-        (of_run.sequence_length, crosses_documents(settings.run_dir, of_run)),
-    )
+    model = tfeff.training.load_checkpoint(path)
+    chosen = objective(of_run)
+    _check_as_configured(model, chosen, of_run)
+    with named_as(path="run_dir"):
+        tokenizer = load_run_tokenizer(settings.run_dir)
+    cut = of_run.sequence_length, crosses_documents(settings.run_dir, of_run)
+    return model, tokenizer, step, chosen.examples, cut
+
+
+def _check_as_configured(model, chosen, of_run):
+    """Raises where a run's settings, which may be edited, are not of its model."""
+    made = getattr(chosen.make_model, "func", chosen.make_model)  # Of a `partial`.
+    if inspect.isclass(made) and not isinstance(model, made):
+        raise ValueError(
+            f"`run_dir` must have a checkpoint of a {made.__name__}, the model of "
+            f"objective={chosen.name!r} in its {CONFIG}. Received: "
+            f"run_dir={of_run.run_dir!r}, with a {type(model).__name__}"
+        )
+    length = of_run.sequence_length
+    with fitting("run_dir", of_run.run_dir, sequence_length=length):
+        check_length(model.encoder, length)
 
 
 def _is_of_an_objective(run_dir):

@@ -17,7 +17,7 @@ from tfeff.data.text.tokenizers import check_tokenizer
 from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import foreign_class
 from tfeff.encoders.extend_length import extend_length
-from tfeff.encoders.preset_digests import check_preset, saved_dtype, written_by
+from tfeff.encoders.preset_digests import check_preset, of_another_version, saved_dtype
 from tfeff.encoders.preset_heads import check_preset_path, save_preset
 from tfeff.encoders.preset_layout import (
     ENCODER_CONFIG,
@@ -306,7 +306,9 @@ def find_preset(path):
     if not any(map(is_weights_file, present)):
         missing.append("its weights (model.weights.h5)")
     if missing:
-        steps = checkpoint_steps(os.path.join(path, CHECKPOINTS))
+        steps = []
+        with contextlib.suppress(OSError):  # Steps are only advice.
+            steps = checkpoint_steps(os.path.join(path, CHECKPOINTS))
         if steps and preset == path:
             known = (
                 "a run that is not finished, with checkpoints of steps "
@@ -367,6 +369,5 @@ def _damage_named(preset, kind, errors=DAMAGE):
             raise
         raise ValueError(
             f"`path` must hold a whole {kind}. Received: path={preset!r}, whose {kind} "
-            "is damaged, or of a newer version of tfeff than this one"
-            f"{written_by(preset)}: {error}"
+            f"is damaged{of_another_version(preset)}: {error}"
         ) from error

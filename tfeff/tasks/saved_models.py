@@ -8,6 +8,7 @@ import keras_hub
 import numpy as np
 
 from tfeff.encoders import preset_heads
+from tfeff.encoders.preset_digests import check_settings_and_assets
 from tfeff.encoders.preset_heads import head_names, read_head, read_task
 from tfeff.encoders.preset_layout import preset_folder
 from tfeff.objectives import registry
@@ -72,6 +73,7 @@ def load_task(
     preset = find_preset(path)
     task = read_task(preset)
     if task is None:
+        check_settings_and_assets(preset)  # A task's file may be lost.
         raise ValueError(
             "`path` must be a preset of a task, as `tfeff.tasks.save_pretrained` "
             "writes it, or `tfeff convert` of a fine-tuned model. Received: "

@@ -12,6 +12,7 @@ from tfeff.compat.layers import sublayers
 from tfeff.training.fit_data import (
     check_batches,
     check_class_weight,
+    check_classes,
     check_ends,
     num_updates,
 )
@@ -43,14 +44,14 @@ class ChecksCalls(keras.Model):
             TypeError: if `x` are features, examples, a cache or texts, of which no
                 batches were made, or `class_weight` is no mapping to numbers.
             ValueError: if the model was compiled without an optimizer; if there is no
-                batch; if a data set has no end, and `steps_per_epoch`, or
-                `validation_steps`, is not given; if keys of `class_weight` are no
-                classes, or there is one for ratings, for labels of tokens or of several
-                outputs, or beside weights of examples; if other weights train than when
-                the model was trained before, without another `compile`; on several
-                replicas, if batches have a `None`, if the optimizer has an
-                `ema_overwrite_frequency`, or is not of tfeff where weights are
-                quantized to float8.
+                batch; if arrays of labels have ids that are no classes; if a data set
+                has no end, and `steps_per_epoch`, or `validation_steps`, is not given;
+                if keys of `class_weight` are no classes, or there is one for ratings,
+                for labels of tokens or of several outputs, or beside weights of
+                examples; if other weights train than when the model was trained before,
+                without another `compile`; on several replicas, if batches have a
+                `None`, if the optimizer has an `ema_overwrite_frequency`, or is not of
+                tfeff where weights are quantized to float8.
         """
         given = call_arguments("fit", x, y, *args, **kwargs)
         check_batches(self, x, y)
@@ -65,6 +66,9 @@ class ChecksCalls(keras.Model):
             self, given.get("class_weight"), x, y, given.get("sample_weight")
         )
         validation = given.get("validation_data")
+        check_classes(self, "y", y)
+        if isinstance(validation, (tuple, list)) and len(validation) > 1:
+            check_classes(self, "validation_data[1]", validation[1])
         check_ends(x, "steps_per_epoch", given)
         check_ends(validation, "validation_steps", given)
         for text in self._fit_warnings(num_updates(x, given)):
@@ -80,12 +84,13 @@ class ChecksCalls(keras.Model):
 
         Raises:
             TypeError: as `fit`.
-            ValueError: if there is no batch, or a data set has no end, and `steps` is
-                not given.
+            ValueError: if there is no batch, a data set has no end, and `steps` is not
+                given, or an array of labels has ids that are no classes.
         """
         given = call_arguments("evaluate", x, *args, **kwargs)
         check_batches(self, x, given.get("y"))
         check_ends(x, "steps", given)
+        check_classes(self, "y", given.get("y"))
         with self._anew_after_errors("test_function"):
             return super().evaluate(x, *args, **kwargs)
 
@@ -119,8 +124,8 @@ class ChecksCalls(keras.Model):
         """As `keras.Model.train_on_batch`.
 
         Raises:
-            TypeError, ValueError: for a `class_weight`, or without an optimizer, as
-                `fit`.
+            TypeError, ValueError: for a `class_weight` or `y`, or without an optimizer,
+                as `fit`.
         """
         if class_weight is not None and y is None:
             raise ValueError(
@@ -128,6 +133,7 @@ class ChecksCalls(keras.Model):
                 "Received: y=None"
             )
         check_class_weight(self, class_weight, x, y, sample_weight)
+        check_classes(self, "y", y)
         with self._anew_after_errors("train_function"):
             return super().train_on_batch(
                 x, y, sample_weight, class_weight, return_dict

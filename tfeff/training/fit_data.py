@@ -55,6 +55,26 @@ def check_batches(model: keras.Model, x: Any, y: Any = None) -> None:
             )
 
 
+def check_classes(model: keras.Model, name: str, y: Any) -> None:
+    """Raises for ids in memory that are no classes.
+
+    A compiled program cannot: it ends in an error of TensorFlow, or on JAX in NaN.
+    """
+    if not isinstance(y, np.ndarray) or y.dtype.kind not in "iu" or not y.size:
+        return
+    outputs, loss = model.labelled()
+    if not isinstance(loss, GlobalMeanCrossentropy) or len(outputs) != 1:
+        return
+    num_classes = outputs[0].shape[-1]
+    wrong = np.argwhere((y < 0) | (y >= num_classes))
+    if len(wrong):
+        index = tuple(wrong[0].tolist())
+        raise ValueError(
+            f"`{name}` must be ids of classes, from 0 to {num_classes - 1}. "
+            f"Received: {y[index]} at {list(index)} of {name}"
+        )
+
+
 def check_class_weight(
     model: keras.Model, class_weight: Any, x: Any, y: Any, sample_weight: Any = None
 ) -> None:

@@ -13,8 +13,8 @@ from tfeff.utils.types import DType, Tensor
 
 # The commonest cause of targets that are floats.
 _OF_RATINGS = (
-    ": labels of `TextExamples` without `label_names` are ratings. Give `label_names`, "
-    "or use a `Regressor`"
+    ": ids of classes, such as `y.astype('int32')`. Labels of `TextExamples` without "
+    "`label_names` are ratings: give `label_names`, or use a `Regressor`"
 )
 _SHARES = contextvars.ContextVar("weights_are_shares", default=False)
 
