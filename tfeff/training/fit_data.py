@@ -1,7 +1,7 @@
 """Checks of the data that `fit`, `evaluate` and `predict` get."""
 
 import numbers
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
@@ -62,7 +62,8 @@ def check_classes(model: keras.Model, name: str, y: Any) -> None:
     """
     if not isinstance(y, np.ndarray) or y.dtype.kind not in "iu" or not y.size:
         return
-    outputs, loss = model.labelled()
+    outputs: Sequence = getattr(model, "outputs", None) or ()
+    loss = getattr(model, "loss", None)
     if not isinstance(loss, GlobalMeanCrossentropy) or len(outputs) != 1:
         return
     num_classes = outputs[0].shape[-1]

@@ -301,11 +301,12 @@ def _from_content(path, content):
         # A file truncated between two pieces still parses, but lacks the last fields.
         if not (model.HasField("trainer_spec") and model.HasField("normalizer_spec")):
             raise ValueError("it is truncated")
-        lacks = sorted({*_SPECIAL_PIECES} - {piece.piece for piece in model.pieces})
+        # Of any name is the piece of what is unknown.
+        lacks = {*_SPECIAL_PIECES} - {"<unk>", *(piece.piece for piece in model.pieces)}
         if lacks:
             raise ValueError(
-                f"it lacks {lacks}, which `tfeff.data.train_tokenizer` adds, and "
-                "SentencePiece's own trainer with `pad_id=0, unk_id=1, bos_id=-1, "
+                f"it lacks {sorted(lacks)}. `tfeff.data.train_tokenizer` adds them, "
+                "and SentencePiece's own trainer with `pad_id=0, unk_id=1, bos_id=-1, "
                 "eos_id=-1, control_symbols=['[CLS]', '[SEP]', '[MASK]']`"
             )
         return keras_hub.tokenizers.AlbertTokenizer(proto=content)
