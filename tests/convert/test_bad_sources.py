@@ -50,7 +50,7 @@ def with_tensors(name, folder, change):
         ("bert", dict(position_embedding_type="rotary"), "='rotary'"),
         ("bert", dict(pruned_heads={"0": [1]}), "pruned_heads="),
         ("bert", dict(hidden_size="16"), "`hidden_size` must be an integer"),
-        ("bert", dict(vocab_size=2**70), "config.json', or beside it"),
+        ("bert", dict(vocab_size=2**70), "`vocab_size` .* and at most 2147483647"),
         ("bert", dict(hidden_size=-16), "`hidden_size` must be an integer"),
         ("bert", dict(hidden_dropout_prob=1.5), "`hidden_dropout_prob` must be"),
         ("bert", dict(layer_norm_eps=0), "`layer_norm_eps` must be"),
