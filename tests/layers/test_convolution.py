@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from tests.checks import (
     arrays_of,
@@ -237,3 +238,21 @@ def test_names_a_bad_argument(kind, arguments, name):
 def test_heads_must_divide_the_hidden_size(kind):
     with pytest.raises(ValueError, match="`num_heads` must divide.*num_heads=3.*dim=8"):
         LAYERS[kind](3)(inputs_of(1, 2))
+
+
+def test_the_gradient_of_taps_of_many_rows_in_bfloat16():
+    """It is a difference of sums over all positions, which rounded sums would lose."""
+    draws = np.random.default_rng(5)
+    inputs, factors = draws.normal(size=(2, 16, 512, 32)).astype("float32")
+    factors += 0.5
+    weights, gradients = [], []
+    for dtype in ("float32", "mixed_bfloat16"):
+        layer = LightweightConv1D(4, kernel_size=9, dtype=dtype)
+        layer.build((None, None, 32))
+        weights = weights or [0.3 * draws.normal(size=w.shape) for w in layer.weights]
+        layer.set_weights(weights)
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(tf.cast(layer(inputs), "float32") * factors)
+        gradients.append(tape.gradient(loss, layer.taps.value).numpy())
+    error = np.linalg.norm(gradients[1] - gradients[0]) / np.linalg.norm(gradients[0])
+    assert error < 0.01

@@ -134,10 +134,11 @@ class Convolution(Attention):
         kernels = dropped = masked_softmax(logits)
         if training and self.dropout_layer.rate:
             shape = (*ops.shape(values)[:3], self.kernel_size)
-            dropped = ops.broadcast_to(kernels, shape)
+            dropped = ops.cast(ops.broadcast_to(kernels, shape), values.dtype)
             dropped = self.dropout_layer(dropped, training=training)
         values = zeros_outside(values, visible)
-        return functional.dynamic_convolution(values, dropped), kernels
+        context = functional.dynamic_convolution(values, dropped)
+        return context, ops.cast(kernels, values.dtype)
 
     def get_config(self):
         config = super().get_config()
@@ -169,5 +170,10 @@ class FixedKernels:
         )
 
     def kernel_logits(self, source):
-        """`w`, whatever the source."""
-        return ops.reshape(self.taps, (self.num_heads, self.kernel_size))
+        """`w`, whatever the source, in float32 or better.
+
+        Its gradient, the difference of sums over all positions, would otherwise be that
+        of rounded sums.
+        """
+        taps = ops.reshape(self.taps, (self.num_heads, self.kernel_size))
+        return ops.cast(taps, keras.backend.result_type(taps.dtype, "float32"))

@@ -25,7 +25,8 @@ def dynamic_convolution(values: Tensor, kernels: Tensor) -> Tensor:
     Args:
         values: float tensor `u` `[B, T, N, H]`.
         kernels: float tensor `w` `[B, T, N, K]`, or `[N, K]` for the same kernels at
-            all positions; `K` odd.
+            all positions; `K` odd. The latter may be of float32 beside values in half
+            precision, so that their gradient is summed up in float32.
 
     Returns:
         Tensor `[B, T, N, H]`.
@@ -66,6 +67,7 @@ def dynamic_convolution(values: Tensor, kernels: Tensor) -> Tensor:
         band = _band(kernels)
         # Copied for each block: XLA takes longer for products with a shared factor.
         band = ops.broadcast_to(band, (batch, count, *ops.shape(band)))
+        band = ops.cast(band, values.dtype)
     else:
         kernels = ops.pad(kernels, ((0, 0), (0, missing), (0, 0), (0, 0)))
         kernels = ops.reshape(kernels, (batch, count, block, heads, num_taps))
