@@ -227,10 +227,13 @@ def test_labels(classifier, label):
     labels = np.array([0, label])
     with pytest.raises(ValueError, match=f"`y_true` must be from 0 to 2.*{label}"):
         loss(labels, logits)
-    with pytest.raises(tf.errors.InvalidArgumentError, match=f"value of {label} "):
+    with pytest.raises(ValueError, match=f"`y` must be ids of classes.*{label} at"):
         classifier.fit(batch(), labels, verbose=0)
+    dataset = tf.data.Dataset.from_tensors((batch(), labels))
+    with pytest.raises(tf.errors.InvalidArgumentError, match=f"value of {label} "):
+        classifier.fit(dataset, verbose=0)
     of_ratings = (
-        "`y_true` must be an integer tensor: .* Give `label_names`, or use a `R"
+        "`y_true` must be an integer tensor: .* give `label_names`, or use a `R"
     )
     with pytest.raises(TypeError, match=of_ratings):
         classifier.fit(batch(), np.array([0.0, 1.5]), verbose=0)
