@@ -32,7 +32,7 @@ from tfeff.recipes.runs import (
     recipe_running,
 )
 from tfeff.recipes.settings import check_settings
-from tfeff.tasks.encoder_limits import check_length, fitting
+from tfeff.tasks.encoder_limits import check_fits
 from tfeff.tasks.run_tokenizer import has_run_tokenizer, save_run_tokenizer
 from tfeff.utils.naming import named_as
 from tfeff.utils.run_files import CACHE
@@ -200,9 +200,7 @@ def _make_model(settings):
     if settings.prediction_loss:
         teacher = _without_optimizer(teacher)
     encoder = getattr(teacher, "encoder", teacher)
-    length = settings.sequence_length
-    with fitting("teacher", settings.teacher, sequence_length=length):
-        check_length(encoder, length)
+    check_fits("teacher", settings.teacher, encoder, settings.sequence_length)
     student = make_student_encoder(settings, encoder)
     arguments = layer_settings(settings, student, encoder)
     if settings.prediction_loss:

@@ -18,7 +18,7 @@ from tfeff.recipes.distilling_models import (
 from tfeff.recipes.runs import read_config
 from tfeff.recipes.task_dataset import task_class
 from tfeff.recipes.unseen_segments import begin_as_first, shows_new
-from tfeff.tasks.encoder_limits import check_length, fitting
+from tfeff.tasks.encoder_limits import check_fits
 from tfeff.tasks.task import PooledTask
 from tfeff.utils.checks import is_url
 from tfeff.utils.naming import named_as
@@ -91,9 +91,7 @@ def _load_teacher(settings, dataset):
             )
     if (other := _task_of(settings.teacher)) not in (None, settings.task):
         print(f"the teacher was trained on {other}, the student is for {dataset.name}")
-    length = settings.sequence_length
-    with fitting("teacher", settings.teacher, sequence_length=length):
-        check_length(teacher.encoder, length)
+    check_fits("teacher", settings.teacher, teacher.encoder, settings.sequence_length)
     return teacher
 
 
@@ -120,9 +118,7 @@ def _load_student(settings, teacher):
             )
     with named_as(path="student", step="student"):
         encoder, tokenizer = tfeff.tasks.load_pretrained(settings.student)
-    length = settings.sequence_length
-    with fitting("student", settings.student, sequence_length=length):
-        check_length(encoder, length)
+    check_fits("student", settings.student, encoder, settings.sequence_length)
     with named_as(path="teacher", step="teacher"):
         _, teachers_tokenizer = tfeff.tasks.load_pretrained(settings.teacher)
     return encoder, tokenizer, teachers_tokenizer

@@ -15,10 +15,7 @@ from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.data_record import keep_data
 from tfeff.recipes.distill_settings import DistillSettings
 from tfeff.recipes.distilling_examples import augmented, read_examples, rows_of
-from tfeff.recipes.distilling_models import (
-    finish,
-    write,
-)
+from tfeff.recipes.distilling_models import finish, write
 from tfeff.recipes.distilling_task_models import (
     make_models,
     models_on_disk,

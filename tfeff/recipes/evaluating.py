@@ -24,7 +24,7 @@ from tfeff.recipes.runs import read_config, recipe_running, upgraded
 from tfeff.recipes.settings import check_settings
 from tfeff.recipes.stack_settings import StackSettings
 from tfeff.storage.arguments import check_keeps_inputs, check_replaceable
-from tfeff.tasks.encoder_limits import check_length, fitting
+from tfeff.tasks.encoder_limits import check_fits, check_length
 from tfeff.tasks.pretrained import split_step
 from tfeff.tasks.run_tokenizer import load_run_tokenizer
 from tfeff.training.checkpoint_folder import run_checkpoint
@@ -193,9 +193,7 @@ def _check_as_configured(model, chosen, of_run):
             f"objective={chosen.name!r} in its {CONFIG}. Received: "
             f"run_dir={of_run.run_dir!r}, with a {type(model).__name__}"
         )
-    length = of_run.sequence_length
-    with fitting("run_dir", of_run.run_dir, sequence_length=length):
-        check_length(model.encoder, length)
+    check_fits("run_dir", of_run.run_dir, model.encoder, of_run.sequence_length)
 
 
 def _is_of_an_objective(run_dir):

@@ -32,6 +32,14 @@ def check_length(encoder: Encoder, sequence_length: int) -> int:
     return check_integer("sequence_length", sequence_length, 3, limit)
 
 
+def check_fits(
+    name: str, path: str | os.PathLike, encoder: Encoder, sequence_length: int
+) -> None:
+    """`check_length` of the encoder that the setting `name` has given as `path`."""
+    with fitting(name, path, sequence_length=sequence_length):
+        check_length(encoder, sequence_length)
+
+
 def check_vocabulary(
     name: str, tokenizer: keras_hub.tokenizers.Tokenizer, encoder: Encoder
 ) -> None:

@@ -8,6 +8,7 @@ import keras
 import numpy as np
 
 from tfeff.compat.models import is_none
+from tfeff.ops.ids import check_known
 from tfeff.training.losses import (
     GlobalMean,
     GlobalMeanBinaryCrossentropy,
@@ -67,13 +68,8 @@ def check_classes(model: keras.Model, name: str, y: Any) -> None:
     if not isinstance(loss, GlobalMeanCrossentropy) or len(outputs) != 1:
         return
     num_classes = outputs[0].shape[-1]
-    wrong = np.argwhere((y < 0) | (y >= num_classes))
-    if len(wrong):
-        index = tuple(wrong[0].tolist())
-        raise ValueError(
-            f"`{name}` must be ids of classes, from 0 to {num_classes - 1}. "
-            f"Received: {y[index]} at {list(index)} of {name}"
-        )
+    expected = f"ids of classes, from 0 to {num_classes - 1}"
+    check_known(name, y, expected, lambda ids: (ids >= 0) & (ids < num_classes))
 
 
 def check_class_weight(
