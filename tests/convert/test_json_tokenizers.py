@@ -492,7 +492,11 @@ HOSTILE = [
     ("bert", put("pre_tokenizer", {"type": "Whitespace"}), "type='Whitespace'"),
     ("bert", put("model", "max_input_chars_per_word", 50), "per_word=50"),
     ("bert", put("model", "continuing_subword_prefix", "@@"), "prefix='@@'"),
-    ("bert", put("model", "vocab", "the", 3), "must have the ids 0 to V - 1"),
+    (
+        "bert",
+        put("model", "vocab", "the", 3),
+        "pieces with the ids from 0, each once. .*no id",
+    ),
     ("bert", put("model", "vocab", "the", "3"), "be a file of the `tokenizers`"),
     ("bert", put("model", []), "be a file of the `tokenizers`"),
     ("bert", put("added_tokens", 0, "content", "covid"), "adds 'covid'"),
@@ -531,6 +535,11 @@ HOSTILE = [
             ("YWI=", "be a file of the `tokenizers`"),
             ("CAAAAGFiY2RlZmdo", "of another library: .*children are at"),
         )
+    ),
+    (
+        "albert",
+        put("model", "vocab", 20, ["[CLS]", 0.0]),
+        r"0, each once. .*\[CLS\]' twice",
     ),
     ("albert", put("model", "unk_id", None), "unk_id is null"),
     ("albert", put("model", "byte_fallback", True), "byte_fallback=True"),

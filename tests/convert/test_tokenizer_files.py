@@ -302,7 +302,12 @@ OTHER = r"must surround texts by the ids \[2, 3"
     "name, path, value, message",
     [
         ("bert", (), None, None),
-        ("bert", ("model", "vocab", "the"), 3, "must have the ids 0 to V - 1"),
+        (
+            "bert",
+            ("model", "vocab", "the"),
+            3,
+            "pieces with the ids from 0, each once. .*no id",
+        ),
         ("bert", ("model", "vocab", "thee"), 220, "another vocabulary"),
         ("bert", ("model", "continuing_subword_prefix"), "@@", "prefix='@@'"),
         ("bert", ("model", "max_input_chars_per_word"), 50, "per_word=50"),

@@ -174,7 +174,7 @@ def test_malformed_lines_are_named(tmp_path, text, message):
     path.write_bytes(text.encode("latin-1"))
     with pytest.raises(ValueError, match=rf"bad\.txt.*{message}"):
         read_conll(path, NAMES)
-    with pytest.raises(ValueError, match="cannot read"):
+    with pytest.raises(ValueError, match="`path` must exist"):
         read_conll(tmp_path / "none.txt", NAMES)
 
 

@@ -94,5 +94,5 @@ def test_names_file_and_line(tmp_path, name, text, message):
 
 
 def test_a_missing_file():
-    with pytest.raises(ValueError, match="cannot read 'none.txt'"):
+    with pytest.raises(ValueError, match="`path` must exist.*path='none.txt'"):
         read_sentences("none.txt")

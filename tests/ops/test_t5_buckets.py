@@ -1,8 +1,10 @@
-"""The boundaries of T5's buckets against the buckets of all distances."""
+"""T5's buckets and their boundaries against the buckets of all distances."""
 
+import keras
+import numpy as np
 import pytest
 
-from tfeff.ops import t5_boundaries
+from tfeff.ops import t5_boundaries, t5_buckets
 
 
 def t5_bucket(x, num_buckets, max_distance):
@@ -29,6 +31,18 @@ def test_t5_boundaries(num_buckets, max_distance):
         x for x, old, new in zip(positions[1:], buckets, buckets[1:]) if old != new
     ]
     assert list(boundaries) == changes
+    found = t5_buckets(np.reshape(positions, (1, -1, 1)), num_buckets, max_distance)
+    assert keras.ops.convert_to_numpy(found).ravel().tolist() == buckets
+
+
+def test_far_t5_buckets():
+    """The work does not grow with the distance."""
+    far = 2**31 - 1
+    boundaries = t5_boundaries(32, far)
+    assert boundaries[14:24] == [*range(9), 91]
+    x = boundaries[-1]
+    found = t5_buckets(keras.ops.convert_to_tensor([-far, 1 - x, x - 1, x]), 32, far)
+    assert keras.ops.convert_to_numpy(found).tolist() == [15, 14, 30, 31]
 
 
 def test_t5_defaults():

@@ -244,7 +244,7 @@ def test_a_missing_file_is_said_before_anything_is_made(pretrained, tmp_path):
         f"--pretrained={pretrained}",
     )
     assert result.returncode != 0
-    assert f"cannot read '{file}'" in result.stderr
+    assert f"must exist. Received: train='{file}'" in result.stderr
     assert not (tmp_path / "run").exists()
 
 

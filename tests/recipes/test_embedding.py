@@ -210,7 +210,7 @@ def test_rows_of_blocks_have_the_full_length(folder, monkeypatch):
         (dict(metric="accuracy", examples="texts.txt"), "`metric` must be one of"),
         (dict(split="test"), "`data` must hold"),
         (dict(split="tset"), "`split` must be one of"),
-        (dict(examples="none.txt"), "cannot read 'none.txt'"),
+        (dict(examples="none.txt"), "`examples` must exist.*='none.txt'"),
         (dict(temperature=0.0, examples="pairs.tsv"), "`temperature` must"),
         (dict(train_examples=99, examples="pairs.tsv"), "`train_examples` must"),
         (

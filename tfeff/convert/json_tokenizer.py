@@ -1,5 +1,6 @@
 """Tokenizers described by tokenizer.json, the file of the `tokenizers` library."""
 
+import collections
 import contextlib
 import json
 import os
@@ -52,12 +53,16 @@ class TokenizerJson:
         self.model.only("type", "WordPiece", "BPE", "Unigram")
         ids = whole.get_vocab(with_added_tokens=False)
         self.vocabulary = sorted(ids, key=ids.__getitem__)
-        if [ids[piece] for piece in self.vocabulary] != list(range(len(ids))) or (
-            kind == "Unigram" and len(self.model.get("vocab")) != len(ids)
-        ):
+        missing = set(range(len(ids))).difference(ids.values())
+        doubled = ()
+        if kind == "Unigram":  # A list, in which the last of a piece counts.
+            pieces = collections.Counter(piece for piece, _ in self.model.get("vocab"))
+            doubled = [piece for piece, count in pieces.items() if count > 1]
+        if missing or doubled:
+            received = f"{doubled[0]!r} twice" if doubled else f"no id {min(missing)}"
             raise ValueError(
-                f"{path!r} must have the ids 0 to V - 1, each once. Its {len(ids)} "
-                "pieces have others"
+                f"{path!r} must have {len(ids)} different pieces with the ids from 0, "
+                f"each once. Received: {received}"
             )
         named = [f for piece, f in _UNIGRAM.items() if piece in ids]
         self.family = _FAMILIES.get(kind) or [*named, "albert"][0]

@@ -64,7 +64,7 @@ def baseline_predictions(
     >>> train = tfeff.data.TokenExamples(
     ...     (("Ada", "saw", "Bob"),), ([1, 0, 1],), names, ("0",)
     ... )
-    >>> new = tfeff.data.TokenExamples((("Bob", "saw", "Eve"),), None, names, ("0",))
+    >>> new = tfeff.data.TokenExamples((("Bob", "saw", "Eve"),))
     >>> [row.tolist() for row in tfeff.datasets.baseline_predictions(train, new)]
     [[1, 0, 1]]
     >>> tfeff.datasets.baseline_name(train)

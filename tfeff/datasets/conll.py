@@ -29,7 +29,7 @@ from typing import Any
 from tfeff.data.finetuning.examples import TokenExamples, chosen
 from tfeff.datasets.checks import check_names
 from tfeff.datasets.dataset import Dataset
-from tfeff.datasets.files import malformed, numbered_lines
+from tfeff.datasets.files import check_existing, malformed, numbered_lines
 from tfeff.datasets.phrases import (
     PHRASE_METRICS,
     check_labels,
@@ -42,7 +42,6 @@ from tfeff.utils.checks import (
     check_bool,
     check_choice,
     check_integer,
-    check_path,
     near_miss,
 )
 
@@ -105,7 +104,7 @@ def read_conll(
     assert [row.tolist() for row in examples.labels] == [[1, 0], [0]]
     ```
     """
-    path = check_path("path", path)
+    path = check_existing("path", path)
     label_names = _names(label_names)
     word_column = check_integer("word_column", word_column, -100)
     label_column = check_integer("label_column", label_column, -100)

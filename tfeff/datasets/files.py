@@ -7,13 +7,21 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
-from tfeff.utils.checks import closest, has_surrogate, shortened
+from tfeff.utils.checks import check_path, closest, has_surrogate, shortened
 
 AS_BY_PANDAS = (
     "as by pandas' to_csv(path, sep='\\t', quoting=3, index=False) of texts without "
     "tabs and line breaks, which table['text'].str.split().str.join(' ') makes spaces"
 )
 _KINDS = {str: "a string", int: "an integer", list: "a list", dict: "an object"}
+
+
+def check_existing(name: str, value: Any) -> str:
+    """Returns the path of what exists, or raises."""
+    path = check_path(name, value)
+    if not os.path.exists(path):
+        raise ValueError(f"`{name}` must exist. Received: {name}={path!r}")
+    return path
 
 
 def first_file(folder: str, *names: str) -> str:

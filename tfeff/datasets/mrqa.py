@@ -15,10 +15,10 @@ import os
 import unicodedata
 
 from tfeff.data.finetuning.examples import Question, SpanExamples
-from tfeff.datasets.files import checked, field, json_lines
+from tfeff.datasets.files import check_existing, checked, field, json_lines
 from tfeff.datasets.squad import collected, span_dataset
 from tfeff.storage.arguments import READ, paths
-from tfeff.utils.checks import check_bool, check_choice, check_path
+from tfeff.utils.checks import check_bool, check_choice
 
 # The names of the published files.
 _FILES = {
@@ -78,7 +78,7 @@ def read_mrqa(
         Fisch et al., "MRQA 2019 Shared Task: Evaluating Generalization in Reading
         Comprehension", 2019, section 3.
     """
-    path = check_path("path", path)
+    path = check_existing("path", path)
     check_bool("skip_mismatched", skip_mismatched)
     if half is not None:
         check_choice("half", half, ("first", "second"))

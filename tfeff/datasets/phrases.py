@@ -73,7 +73,7 @@ def phrase_metrics(
     from seqeval import metrics
 
     right, found = (
-        [[examples.label_names[label] for label in row] for row in rows]
+        [[_names(examples)[label] for label in row] for row in rows]
         for rows in _compared(examples, predictions)
     )
     with warnings.catch_warnings():
@@ -122,6 +122,12 @@ def check_labels(
             f"sentences, for {sum(sizes)} words in {len(sizes)}"
         )
     return [
-        check_classes("predictions", row, examples.label_names, f" of {index}")
+        check_classes("predictions", row, _names(examples), f" of {index}")
         for index, row in enumerate(predictions)
     ]
+
+
+def _names(examples: TokenExamples) -> tuple[str, ...]:
+    if examples.label_names is None:
+        raise ValueError("`examples` must have `label_names`. Received: none")
+    return examples.label_names

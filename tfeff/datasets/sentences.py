@@ -4,9 +4,8 @@ import os
 import re
 
 from tfeff.data.finetuning.examples import SentenceExamples
-from tfeff.datasets.files import field, json_lines, lines, malformed
+from tfeff.datasets.files import check_existing, field, json_lines, lines, malformed
 from tfeff.storage.arguments import READ, paths
-from tfeff.utils.checks import check_path
 
 # The columns of a file, by names that sentence-transformers' data sets have.
 _COLUMNS = (("text",), ("anchor", "positive"), ("anchor", "positive", "negative"))
@@ -48,7 +47,7 @@ def read_sentences(path: str | os.PathLike) -> SentenceExamples:
     assert examples.rows == (("It rains.", "Rain falls."),)
     ```
     """
-    path = check_path("path", path)
+    path = check_existing("path", path)
     kind = os.path.splitext(path.lower().removesuffix(".gz"))[1]
     if kind in (".csv", ".json"):  # Lines that are no texts.
         raise ValueError(

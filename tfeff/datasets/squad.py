@@ -15,7 +15,7 @@ from typing import Any
 from tfeff.data.finetuning.examples import Question, SpanAnswer, SpanExamples
 from tfeff.datasets.checks import check_different, check_list, check_names
 from tfeff.datasets.dataset import Dataset
-from tfeff.datasets.files import checked, field, first_file, json_file
+from tfeff.datasets.files import check_existing, checked, field, first_file, json_file
 from tfeff.datasets.squad_metrics import (
     check_predictions,
     squad_v1_metrics,
@@ -28,8 +28,8 @@ from tfeff.utils.checks import (
     check_callable,
     check_choice,
     check_mapping,
-    check_path,
 )
+from tfeff.utils.naming import named_as
 
 
 def span_dataset(
@@ -85,7 +85,8 @@ def span_dataset(
         if os.path.isdir(folder):
             path = first_file(folder, *files[check_choice("split", split, files)])
         options = split_options.get(split, {})
-        found = read_file(path, skip_mismatched=skip_mismatched, **options)
+        with named_as(path="folder"):
+            found = read_file(path, skip_mismatched=skip_mismatched, **options)
         # `Dataset.read` names what is of another type.
         is_scored = scorer is _score_v1 and isinstance(found, SpanExamples)
         if split == "train" and is_scored and any(x.answers for x in found.questions):
@@ -155,7 +156,7 @@ def read_squad(path: str | os.PathLike, skip_mismatched: bool = False) -> SpanEx
         Text", 2016, section 3; "Know What You Don't Know: Unanswerable Questions for
         SQuAD", 2018, section 4.
     """
-    path = check_path("path", path)
+    path = check_existing("path", path)
     check_bool("skip_mismatched", skip_mismatched)
     records = list(_records(json_file(path), path))
     labelled = any("answers" in record for record, _, _ in records)

@@ -13,6 +13,7 @@ from tfeff.datasets.checks import check_names, check_range
 from tfeff.datasets.dataset import Dataset
 from tfeff.datasets.files import (
     AS_BY_PANDAS,
+    check_existing,
     first_file,
     malformed,
     numbered_lines,
@@ -21,7 +22,6 @@ from tfeff.storage.arguments import READ, paths
 from tfeff.utils.checks import (
     check_bool,
     check_callable,
-    check_path,
     closest,
     near_miss,
 )
@@ -144,7 +144,7 @@ def read_tsv(
     assert examples.labels.tolist() == [1, 0]
     ```
     """
-    path = check_path("path", path)
+    path = check_existing("path", path)
     label_optional = check_bool("label_optional", label_optional)
     check_bool("skip_malformed", skip_malformed)
     check_bool("any_text", any_text)

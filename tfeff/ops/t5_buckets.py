@@ -1,5 +1,6 @@
 """T5's buckets of relative positions, which are wider at larger distances."""
 
+import bisect
 import math
 
 from keras import ops
@@ -62,8 +63,7 @@ def t5_boundaries(num_buckets: int = 32, max_distance: int = 128) -> list[int]:
         Raffel et al., "Exploring the limits of transfer learning", section 2.1;
         used by the relative attention bias of Tian et al., "Shatter", section 2.
     """
-    buckets = _t5_side_buckets(num_buckets, max_distance)
-    starts = [x for x, y in enumerate(zip(buckets, buckets[1:]), 1) if y[0] != y[1]]
+    starts = sorted(set(_t5_side_starts(num_buckets, max_distance)))
     return [1 - x for x in reversed(starts)] + starts
 
 
@@ -103,15 +103,17 @@ def t5_buckets(
         Raffel et al., "Exploring the limits of transfer learning", section 2.1.
     """
     x = ops.cast(relative_positions, "int32")
-    buckets = _t5_side_buckets(num_buckets, max_distance)
+    starts = ops.convert_to_tensor(_t5_side_starts(num_buckets, max_distance), "int32")
     # Not `ops.minimum`: Keras on JAX makes a float of it where floats are bfloat16.
     distance = ops.abs(ops.clip(x, -max_distance, max_distance))
+    # TensorFlow searches for values of one dimension alone.
+    buckets = ops.searchsorted(starts, ops.reshape(distance, [-1]), side="right")
     right = ops.cast(x > 0, "int32") * (num_buckets // 2)
-    return ops.take(ops.convert_to_tensor(buckets, "int32"), distance) + right
+    return ops.reshape(buckets, ops.shape(x)) + right
 
 
-def _t5_side_buckets(num_buckets: int, max_distance: int) -> list[int]:
-    """The buckets of the distances 0 to `max_distance`."""
+def _t5_side_starts(num_buckets: int, max_distance: int) -> list[int]:
+    """The first distance of each bucket but 0, or of the next one in use."""
     check_t5_buckets(num_buckets, max_distance)
     half = num_buckets // 2
     exact = half // 2
@@ -122,4 +124,5 @@ def _t5_side_buckets(num_buckets: int, max_distance: int) -> list[int]:
         growth = math.log(distance / exact) / math.log(max_distance / exact)
         return min(half - 1, exact + int(growth * (half - exact)))
 
-    return [bucket(distance) for distance in range(max_distance + 1)]
+    distances = range(max_distance + 1)
+    return [bisect.bisect_left(distances, x, key=bucket) for x in range(1, half)]

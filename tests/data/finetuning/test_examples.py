@@ -13,6 +13,7 @@ from tfeff.data import (
     TokenExamples,
 )
 from tfeff.datasets import squad_v1_metrics
+from tfeff.datasets.phrases import check_labels
 
 TEXTS = {
     "first": ("the cat", "a fox"),
@@ -104,6 +105,18 @@ def test_options_have_names():
         wrong = {"options": [("a", "b", "c", "d")], "labels": labels}
         with pytest.raises(ValueError, match="`label_names` must .* for 4 options"):
             ChoiceExamples(**CHOICES | wrong)
+
+
+def test_new_examples_need_no_labels():
+    words = TokenExamples([["the", "cat"], ["a"]])
+    assert (words.labels, words.label_names, words.ids) == (None, None, (0, 1))
+    choices = ChoiceExamples(["p"] * 2, ["q"] * 2, [["a", "b", "c"]] * 2)
+    assert (choices.labels, choices.ids) == (None, (0, 1))
+    assert choices.label_names == ("A", "B", "C")
+    with pytest.raises(TypeError, match="`label_names` must .*label_names=None"):
+        TokenExamples(words.words, labels=[[0, 0], [0]])
+    with pytest.raises(ValueError, match="`examples` must have `label_names`"):
+        check_labels(words, [[0, 0], [0]])
 
 
 def test_ratings_are_finite_floats():

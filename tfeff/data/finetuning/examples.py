@@ -2,6 +2,7 @@
 
 import dataclasses
 import reprlib
+import string
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
@@ -42,6 +43,12 @@ class _Sampled:
         )
         count = len(examples)
         return f"<{type(self).__name__} of {count:,}: {', '.join(columns)}>"
+
+    def _set_ids(self):
+        ids = self.ids
+        if isinstance(ids, tuple) and not ids:
+            ids = range(len(self))
+        _set(self, ids=check_column("ids", ids, "ids"))
 
     def sample(self: _S, count: int, seed: int = 0) -> _S:
         """So many of the examples, drawn at random, in their order.
@@ -91,17 +98,15 @@ class TextExamples(_Sampled):
     skipped: tuple[str, ...] = ()
 
     def __post_init__(self):
-        _set(self, first=check_texts("first", self.first))
-        if isinstance(self.ids, tuple) and not self.ids:
-            _set(self, ids=tuple(range(len(self.first))))
         _set(
             self,
+            first=check_texts("first", self.first),
             second=None if self.second is None else check_texts("second", self.second),
-            ids=check_column("ids", self.ids, "ids"),
             skipped=check_texts("skipped", self.skipped),
         )
         if self.label_names is not None:
             _set(self, label_names=check_label_names(self.label_names))
+        self._set_ids()
         if self.labels is not None:
             labels = (
                 check_ratings(self.labels)
@@ -127,10 +132,10 @@ class ChoiceExamples(_Sampled):
         passages: the passage of each question.
         questions: the questions; a "_" is a gap that the option fills.
         options: the options of each question, equally many for all.
-        labels: `[N]` int32, the index of the right option; None where the files have
-            none. It cannot be written to.
-        label_names: `("A", "B", "C", "D")`.
-        ids: `"high1.txt-0"` is the first question of the passage `high1.txt`.
+        labels: `[N]` int32, the index of the right option; None where there are none,
+            as of questions to predict. It cannot be written to.
+        label_names: what the options are called; by default `("A", "B", …)`.
+        ids: what each question is called in predictions; by default numbers from 0.
         skipped: what was wrong with each question that was left out.
 
     Raises:
@@ -146,9 +151,9 @@ class ChoiceExamples(_Sampled):
     passages: tuple[str, ...]
     questions: tuple[str, ...]
     options: tuple[tuple[str, ...], ...]
-    labels: np.ndarray | None
-    label_names: tuple[str, ...]
-    ids: tuple[str, ...]
+    labels: np.ndarray | None = None
+    label_names: tuple[str, ...] = ()
+    ids: tuple = ()
     skipped: tuple[str, ...] = ()
 
     def __post_init__(self):
@@ -157,16 +162,19 @@ class ChoiceExamples(_Sampled):
             passages=check_texts("passages", self.passages),
             questions=check_texts("questions", self.questions),
             options=check_rows("options", self.options),
-            label_names=check_label_names(self.label_names),
-            ids=check_column("ids", self.ids, "ids"),
             skipped=check_texts("skipped", self.skipped),
         )
+        self._set_ids()
         counts = {len(options) for options in self.options}
         if len(counts) > 1 or 0 in counts:
             raise ValueError(
                 "`options` must be equally many for all questions, at least 1. "
                 f"Received: {sorted(counts)} of them"
             )
+        names: Any = self.label_names
+        if isinstance(names, tuple) and not names:
+            names = tuple(string.ascii_uppercase[: max(counts, default=1)])
+        _set(self, label_names=check_label_names(names))
         if max(counts, default=0) > len(self.label_names):
             raise ValueError(
                 "`label_names` must name all options. Received: label_names="
@@ -195,10 +203,11 @@ class TokenExamples(_Sampled):
 
     Attributes:
         words: the words of each sentence.
-        labels: for each sentence `[W]` int32, indices of `label_names`; None where the
-            files have none. They cannot be written to.
-        label_names: such as `("O", "B-PER", "I-PER")`.
-        ids: what each sentence is called in predictions.
+        labels: for each sentence `[W]` int32, indices of `label_names`; None where
+            there are none, as of sentences to predict. They cannot be written to.
+        label_names: such as `("O", "B-PER", "I-PER")`; it may be left out where there
+            are no labels.
+        ids: what each sentence is called in predictions; by default numbers from 0.
         skipped: what was wrong with each sentence that was left out.
 
     Raises:
@@ -212,19 +221,20 @@ class TokenExamples(_Sampled):
     """
 
     words: tuple[tuple[str, ...], ...]
-    labels: tuple[np.ndarray, ...] | None
-    label_names: tuple[str, ...]
-    ids: tuple[str, ...]
+    labels: tuple[np.ndarray, ...] | None = None
+    label_names: tuple[str, ...] | None = None
+    ids: tuple = ()
     skipped: tuple[str, ...] = ()
 
     def __post_init__(self):
         _set(
             self,
             words=check_rows("words", self.words),
-            label_names=check_label_names(self.label_names),
-            ids=check_column("ids", self.ids, "ids"),
             skipped=check_texts("skipped", self.skipped),
         )
+        self._set_ids()
+        if self.label_names is not None or self.labels is not None:
+            _set(self, label_names=check_label_names(self.label_names))
         if self.labels is not None:
             labels = tuple(
                 check_classes(row, self.label_names, f" of {index}")
