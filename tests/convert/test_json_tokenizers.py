@@ -377,6 +377,23 @@ def test_a_unigram_that_changes_white_space_alone(tmp_path):
     assert np.asarray(load_tokenizer(source)(text)).tolist() == expected
 
 
+def test_a_unigram_with_equally_likely_cuts(tmp_path):
+    """Rounding decides where "aa" stands among the "aaaa" of 90 letters."""
+    special = ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"]
+    letters = "bcdefghijklmnopqrstuvwxyz"
+    scores = {"\u2581": -2.0, "a": -3.1, "aa": -4.37, "aaaa": -6.91}
+    scores |= {letter: -3.0 - index / 10 for index, letter in enumerate(letters)}
+    pieces = [*((piece, 0.0) for piece in special), *scores.items()]
+    library = tokenizers.Tokenizer(models.Unigram(pieces, unk_id=1))
+    library.normalizer = normalizers.Replace(tokenizers.Regex(" {2,}"), " ")
+    library.pre_tokenizer = pre_tokenizers.Metaspace()
+    library.save(str(tmp_path / "tokenizer.json"))
+    found = np.asarray(load_tokenizer(tmp_path)("a" * 90)).tolist()
+    expected = library.encode("a" * 90).ids
+    assert found != expected  # The case is one.
+    assert sorted(found) == sorted(expected)
+
+
 def test_capitals_of_vocab_txt_and_the_default_of_bert_s_class(tmp_path):
     source = copied("bert_cased", tmp_path)
     pieces = TokenizerJson.find(str(source)).vocabulary
@@ -644,7 +661,14 @@ def test_a_thousand_texts_of_a_trained_tokenizer(kind, data_dir, tmp_path):
         e.ids for e in TokenizerJson.find(str(tmp_path)).reference().encode_batch(texts)
     ]
     (found,) = tf.data.Dataset.from_tensors(tf.constant(texts)).map(tokenizer)
-    assert found.to_list() == expected
+    found = found.to_list()
+    if kind == "unigram":
+        # The same pieces in another order are equally likely: rounding chooses.
+        other = [i for i, ids in enumerate(found) if ids != expected[i]]
+        assert len(other) <= 5
+        for i in other:
+            found[i], expected[i] = sorted(found[i]), sorted(expected[i])
+    assert found == expected
 
 
 _TEXTS = (".txt", ".tsv", ".json", ".jsonl")

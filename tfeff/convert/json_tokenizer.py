@@ -54,7 +54,7 @@ class TokenizerJson:
         ids = whole.get_vocab(with_added_tokens=False)
         self.vocabulary = sorted(ids, key=ids.__getitem__)
         missing = set(range(len(ids))).difference(ids.values())
-        doubled = ()
+        doubled: list[str] = []
         if kind == "Unigram":  # A list, in which the last of a piece counts.
             pieces = collections.Counter(piece for piece, _ in self.model.get("vocab"))
             doubled = [piece for piece, count in pieces.items() if count > 1]

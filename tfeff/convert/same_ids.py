@@ -148,9 +148,7 @@ def check_written_ids(
 ) -> None:
     """Raises unless the library, by what was written, gives the tokenizer's ids.
 
-    The texts are `TEXTS` and others that are made of the vocabulary's pieces. With
-    SentencePiece the order of ids may differ: where two ways to cut a text have equal
-    scores, such as "000" into "00" and "0", rounding decides which one is taken.
+    The texts are `TEXTS` and others that are made of the vocabulary's pieces.
 
     Args:
         tokenizer: a tokenizer of KerasHub.
@@ -160,10 +158,8 @@ def check_written_ids(
         ValueError: if ids differ; the message shows texts and ids.
     """
     texts = [*TEXTS, *itertools.islice(_piece_texts(tokenizer), _AT_MOST)]
-    is_unigram = isinstance(tokenizer, keras_hub.tokenizers.SentencePieceTokenizer)
-    key = sorted if is_unigram else list
     ids = [[int(i) for i in row] for row in tokenizer(texts)]
-    if different := _different_ids(texts, ids, written, key):
+    if different := _different_ids(texts, ids, written):
         shown = [f"{text!r} is {a}, not {b}" for text, a, b in different[:_SHOWN]]
         advice = (
             ". A `tfeff.data.BertTokenizer` of its vocabulary gives them"
@@ -177,15 +173,18 @@ def check_written_ids(
         )
 
 
-def _different_ids(texts, ids, reference, key=list):
+def _different_ids(texts, ids, reference):
     """The texts of which the library gives other ids, with the given ones and its own.
+
+    Of a Unigram model the order of ids may differ: where two ways to cut a text have
+    equal scores, such as "000" into "00" and "0", rounding decides which one is taken.
 
     Args:
         texts: strings.
         ids: lists of the ids of each text.
         reference: the library's tokenizer; it adds no special tokens here.
-        key: what is compared of the ids of a text.
     """
+    key = sorted if isinstance(reference.model, tokenizers.models.Unigram) else list
     encoded = reference.encode_batch(texts, add_special_tokens=False)
     rows = zip(texts, ids, [row.ids for row in encoded], strict=True)
     return [row for row in rows if key(row[1]) != key(row[2])]
