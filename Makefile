@@ -18,7 +18,8 @@ pretrain: .venv/.installed-plots
 
 test: lint types
 	XLA_FLAGS="$(XLA_QUICK) $$XLA_FLAGS" \
-	  $(venv)/python -m pytest -m "not slow" $(PYTEST_FLAGS)
+	  $(venv)/python -m pytest -m "not slow" --durations=20 --durations-min=4 \
+	  $(PYTEST_FLAGS)
 
 test-slow: .venv/.installed-test
 	$(venv)/python -m pytest -m slow $(PYTEST_FLAGS)

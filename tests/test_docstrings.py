@@ -44,11 +44,12 @@ RETURN_NOTHING = {"check_equal_settings", "lost_workers_named"}
 NEED_NETWORK = {"convert", "hugging_face", "load", "load_replaced_token", "tfds"}
 # Their examples train or draw for long; their own tests do so, too.
 SLOW = {
-    *("embed", "evaluate", "finetune", "pretrain", "stack"),
+    *("answer", "distill", "embed", "evaluate", "finetune", "pretrain", "stack"),
     *("save_for_serving", "save_version"),
     *("EncoderMaskedLM", "EncoderTextClassifier"),
     *("draw_all", "partition_functions", "relative_embeddings"),
     *("average_attention", "diagonal_concentration", "layer_stability"),
+    *("head_importance", "KeepBest"),
     *("attention_heads", "similar_heads", "check_export", "export_model"),
     *("PermutationLM", "generator_for", "augment"),
 }

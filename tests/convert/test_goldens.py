@@ -80,6 +80,7 @@ def test_a_tokenizer_serves_text(preset, tmp_path):
     assert_close(found, np.asarray(hidden)[0], 1e-5)
 
 
+@pytest.mark.slow
 def test_two_streams_of_xlnet(preset):
     golden = arrays("xlnet")
     encoder = tfeff.encoders.Encoder.from_preset(preset("xlnet"))

@@ -74,6 +74,7 @@ def test_a_preset_keeps_pooling_length_and_norm(tmp_path, capsys):
     np.testing.assert_allclose(answer, expected, atol=1e-5)
 
 
+@pytest.mark.quick("mean-True")
 @pytest.mark.parametrize("normalize", [False, True])
 @pytest.mark.parametrize("pooling", ["mean", "cls", "last"])
 def test_written_modules_are_read_as_the_same_model(pooling, normalize, tmp_path):

@@ -28,6 +28,7 @@ def inputs_of(tokenizer, length):
     return tfeff.data.text_features(examples, tokenizer, length).inputs
 
 
+@pytest.mark.quick("None")
 @pytest.mark.parametrize("activation", [None, "softmax"])
 def test_a_classifier(preset, activation, tmp_path):
     model = keras_hub.models.TextClassifier.from_preset(

@@ -107,6 +107,7 @@ def test_classify_pairs_of_word_pieces(tmp_path):
     assert outputs["labels"].tolist() == [[b"0", b"1"]] * 2
 
 
+@pytest.mark.slow
 def test_rate_pairs(tmp_path):
     model = randomized(Regressor(make_encoder()))
     path = export(tmp_path, model, pairs=True)
@@ -116,6 +117,7 @@ def test_rate_pairs(tmp_path):
     assert np.ptp(expected) > 0.1
 
 
+@pytest.mark.slow
 def test_choose(tmp_path):
     model = randomized(MultipleChoice(make_encoder()))
     path = export(tmp_path, model)

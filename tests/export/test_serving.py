@@ -181,7 +181,7 @@ def check_outputs(model, texts, outputs):
     check_fillings(fillings, expected_fillings(model, rows, 7), 7)
 
 
-@pytest.mark.quick("one_head")
+@pytest.mark.slow
 def test_sentence_embeddings(exported):
     model, path = exported
     outputs = serve(path, "sentence_embeddings", TEXTS)

@@ -279,6 +279,7 @@ def test_layer_maps():
             make_layer_map(*wrong)
 
 
+@pytest.mark.slow
 def test_without_layers_to_compare_no_map_is_needed():
     student, teacher = (Classifier(make_encoder(layers), 2) for layers in (2, 3))
     model = Distillation(student, teacher, attention=None, hidden=False)
@@ -541,6 +542,7 @@ def test_weights_of_examples_leave_padding_out():
     assert found[0] == found[1] == found[2] == found[3]
 
 
+@pytest.mark.slow
 def test_a_model_that_was_compiled_twice_loads(tmp_path):
     model = Distillation(*make_pair())
     inputs, _ = make_inputs(4)

@@ -63,7 +63,7 @@ def check_same_weights(folder):
         np.testing.assert_array_equal(one, other, err_msg=one.path)
 
 
-@pytest.mark.quick("plain")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [{}, {"lora_rank": 2, "save_lora": True}, {"strategy": "mirrored"}],

@@ -31,6 +31,7 @@ def pretrain_settings(preset, **changes):
     )
 
 
+@pytest.mark.quick("next_sentence-pooler, next_sentence, masked_lm-None")
 @pytest.mark.parametrize(
     ("objective", "kept", "new"),
     [
@@ -175,6 +176,7 @@ def trained_heads(tmp_path, name, task, **changes):
     return settings, pretrained_heads(settings, task, {})
 
 
+@pytest.mark.quick("bert_tokens-TokenExamples")
 @pytest.mark.parametrize(
     ("name", "kind"),
     [

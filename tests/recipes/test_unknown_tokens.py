@@ -15,6 +15,7 @@ def token_ids(tokenizer, *texts):
     ).token_ids
 
 
+@pytest.mark.quick("True")
 @pytest.mark.parametrize("lowercase", [True, False])
 def test_many_unknown_tokens_are_told(lowercase, capsys):
     tokenizer = keras_hub.tokenizers.BertTokenizer(WORDS, lowercase=lowercase)

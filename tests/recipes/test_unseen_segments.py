@@ -75,6 +75,7 @@ def test_are_those_of_runs_that_showed_one_segment(folder):
     assert not has_unseen_segments(str(run / "preset"))
 
 
+@pytest.mark.quick("SST-2")
 @pytest.mark.parametrize("task", ["STS-B", "SST-2"])
 def test_begin_as_the_first_in_a_student(folder, task):
     """Where the task has pairs, as in fine-tuning."""

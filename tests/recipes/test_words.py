@@ -131,6 +131,7 @@ def test_from_the_files_to_entities(data, pretrained, tmp_path, capsys):
     assert table["most-frequent-tag baseline"]["WikiANN"] == {"dev_f1": expected["f1"]}
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_words_is_named(data, pretrained, tmp_path):
     def refused(match, **changes):
         arguments = dict(learning_rates=(1e-3,)) | changes

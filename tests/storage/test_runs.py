@@ -177,6 +177,7 @@ class Stop(keras.callbacks.Callback):
             raise RuntimeError("stopped")
 
 
+@pytest.mark.quick("tfeff-unfinished.json")
 @pytest.mark.parametrize("name", [NAME, UNFINISHED])
 def test_an_uploaded_run_is_opened_by_its_url_alone(tmp_path, name):
     """By a path its checkpoints would not be found: it would begin anew in it."""

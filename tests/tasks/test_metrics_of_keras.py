@@ -42,7 +42,7 @@ def evaluate(model, batch_size, *, y=RATINGS, weights=WEIGHTS, **compiled):
     return model.evaluate(data, verbose=0, return_dict=True)
 
 
-@pytest.mark.quick("row-None-2", "column-weights1-5")
+@pytest.mark.quick("column-weights1-5")
 @pytest.mark.parametrize("batch_size", [2, 5])
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
 @pytest.mark.parametrize("y", [RATINGS, RATINGS[:, None]], ids=["row", "column"])
@@ -75,6 +75,7 @@ class Bias(keras.metrics.Mean):
         super().update_state(total / keras.ops.sum(sample_weight))
 
 
+@pytest.mark.quick("None")
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
 def test_a_metric_of_ones_own(regressor, weights):
     logs = evaluate(regressor, 5, weights=weights, metrics=[Bias(name="bias")])
@@ -123,7 +124,7 @@ SMOOTH = keras.losses.CategoricalCrossentropy(from_logits=True, label_smoothing=
 BINARY = keras.losses.BinaryCrossentropy(from_logits=True)
 
 
-@pytest.mark.quick("Classifier-smooth", "TokenClassifier-binary")
+@pytest.mark.quick("TokenClassifier-binary")
 @pytest.mark.parametrize("loss", [SMOOTH, BINARY], ids=["smooth", "binary"])
 @pytest.mark.parametrize("kind", [Classifier, TokenClassifier])
 def test_targets_of_other_losses(kind, loss):

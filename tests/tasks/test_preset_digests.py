@@ -464,6 +464,7 @@ def test_messages_name_the_version_that_saved_a_preset(copy, monkeypatch):
         load_pretrained(copy)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not hasattr(os, "posix_fallocate"), reason="the system cannot reserve room"
 )

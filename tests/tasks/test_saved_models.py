@@ -248,6 +248,7 @@ def test_masked_lm_of_a_run_of_sentence_pairs(tmp_path):
     assert isinstance(load_objective(run, "sentence_order")[0], SentencePairPrediction)
 
 
+@pytest.mark.slow
 def test_masked_lm_of_a_run_of_distillation_is_the_student(tmp_path):
     student, teacher = make_model("masked_lm"), make_model("masked_lm")
     run = make_run(tmp_path / "run", Distillation(student, teacher))

@@ -388,6 +388,7 @@ def test_without_a_table_of_positions_any_length_is_right(tokenizer):
     assert len(model.embed(["a cat " * 20], tokenizer, sequence_length=64)) == 1
 
 
+@pytest.mark.slow
 def test_embeddings_are_of_the_length_and_norm_that_are_wanted(tokenizer):
     model = SentenceEmbedding(make_encoder(), "mean", sequence_length=5)
     cut = model.embed(TEXTS, tokenizer)

@@ -399,7 +399,7 @@ def test_outputs_are_not_rounded_to_half_precision(kind, policy):
     assert head.compute_dtype == head.variable_dtype == model.output.dtype == "float32"
 
 
-@pytest.mark.quick("float32")
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
 def test_ratings_of_a_scale_and_an_offset(dtype, tmp_path):
     plain = make_model("regressor", dtype=dtype)
@@ -464,6 +464,7 @@ def test_weights_of_what_is_no_class(class_weight, error):
             run(x, y, class_weight=class_weight)
 
 
+@pytest.mark.slow
 def test_weights_of_some_classes():
     model = make_model("classifier")
     dataset = batches("classifier", count=1)
@@ -528,6 +529,7 @@ def test_weights_of_classes_go_into_the_batches():
         np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_ids_in_memory_that_are_no_classes():
     """Compiled programs end in TensorFlow's error, or on JAX in NaN."""
     encoder = tfeff.encoders.build(

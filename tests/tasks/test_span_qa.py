@@ -339,6 +339,7 @@ def test_two_replicas_equal_one_device(preset):
     assert logs[1] == pytest.approx(logs[0], rel=1e-4)
 
 
+@pytest.mark.quick("1")
 @pytest.mark.parametrize("accumulation_steps", [1, 2])
 def test_names_of_targets_and_weights_are_checked(accumulation_steps):
     """And a model that an error has stopped trains on."""

@@ -279,6 +279,7 @@ class DoubledDistillation(tfeff.objectives.Distillation):
         return 2 * super().compute_loss(*args, **kwargs)
 
 
+@pytest.mark.slow
 def test_a_loss_of_ones_own_is_the_reported_one():
     encoder = tiny("bert_base")
     ids = np.arange(12, dtype="int32").reshape(2, 6) % encoder.vocabulary_size

@@ -48,6 +48,7 @@ def shuffled():
     return data.unbatch().shuffle(ROWS * STEPS, seed=5).batch(ROWS)
 
 
+@pytest.mark.quick("batches")
 @pytest.mark.parametrize("data", [batches, shuffled])
 def test_no_batch_is_read_to_build_the_model(data):
     found = []
@@ -59,6 +60,7 @@ def test_no_batch_is_read_to_build_the_model(data):
     np.testing.assert_allclose(*found, rtol=1e-4)
 
 
+@pytest.mark.quick("5-True")
 @pytest.mark.parametrize("run_eagerly", [False, True])
 @pytest.mark.parametrize("rows", [ROWS, 5, 1])
 def test_the_rows_of_one_batch_are_shared(rows, run_eagerly):
@@ -75,6 +77,7 @@ def test_the_rows_of_one_batch_are_shared(rows, run_eagerly):
         np.testing.assert_allclose(two, one, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_contrasts_of_one_batch_have_each_negative_once():
     x = inputs(0, ROWS, 2, 7)
     y = np.arange(2 * ROWS, dtype="int32").reshape(ROWS, 2)
@@ -91,6 +94,7 @@ def state(model):
     return [keras.ops.convert_to_numpy(variable) for variable in variables]
 
 
+@pytest.mark.quick("plain-1")
 @pytest.mark.parametrize("replicas", [1, 2])
 @pytest.mark.parametrize(
     "options",
@@ -135,6 +139,7 @@ class PartOfY(tfeff.tasks.Classifier):
         return {"extra": 1.0, "grouped": logs}
 
 
+@pytest.mark.quick("1")
 @pytest.mark.parametrize("steps", [1, 3])
 def test_hooks_and_reports_of_a_model_of_ones_own(steps):
     found = []
@@ -191,6 +196,7 @@ def test_batches_with_none_of_several_replicas_are_refused():
             call()
 
 
+@pytest.mark.quick("True")
 @pytest.mark.parametrize("reads_values", [False, True])
 def test_hooks_of_eager_models(reads_values):
     class Hooked(tfeff.tasks.Classifier):
@@ -244,6 +250,7 @@ def test_what_a_strategy_cannot_read_is_told():
         model.fit(unknown, verbose=0)
 
 
+@pytest.mark.quick("1")
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_data_without_a_batch_are_told(replicas):
     strategy = two_replicas() if replicas == 2 else None

@@ -193,7 +193,7 @@ def test_the_loss_is_scaled_as_before(optimizer, scales):
     assert isinstance(found, keras.optimizers.LossScaleOptimizer) == scales
 
 
-@pytest.mark.quick("float32")
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "mixed_float16"])
 def test_new_moments_go_on_at_the_rate_of_the_old_ones(dtype, tmp_path):
     """The first update is that of a new AdamW, with the rate of the eighth step."""

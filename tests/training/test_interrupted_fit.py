@@ -60,6 +60,7 @@ def train(folder, callbacks=(), replicas=1, units=4, early=None):
     return best.best, best.best_step, model.get_weights(), history.history
 
 
+@pytest.mark.quick("1")
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_goes_on_to_the_same_numbers(tmp_path, replicas):
     whole, ended = tmp_path / "whole", tmp_path / "ended"

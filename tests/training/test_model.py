@@ -266,6 +266,7 @@ class WithLoss(DistributedModel):
         return loss / tf.distribute.get_strategy().num_replicas_in_sync
 
 
+@pytest.mark.quick("own")
 @pytest.mark.parametrize(
     ("cls", "compiled", "batch_sizes"),
     [
@@ -355,6 +356,7 @@ def test_a_second_compilation_saves_the_loss_that_it_keeps(tmp_path):
         again.compile("sgd", accumulation_steps=2)
 
 
+@pytest.mark.slow
 def test_a_second_compilation_has_its_own_metrics(tmp_path):
     x = keras.Input((2,))
     model = DistributedModel(x, keras.layers.Dense(1)(x)[:, 0])

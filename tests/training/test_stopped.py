@@ -40,6 +40,7 @@ def test_a_run_goes_on_from_the_step_at_which_it_was_stopped(tmp_path, steps, ca
         np.testing.assert_array_equal(one, two)
 
 
+@pytest.mark.slow
 def test_a_run_of_several_steps_at_once_goes_on(tmp_path):
     """What is skipped of the epoch are executions, not steps."""
     whole = train(tmp_path / "whole", steps_per_execution=2)

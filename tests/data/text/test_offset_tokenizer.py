@@ -164,7 +164,7 @@ for text in ("TITLE", "I J Į Ì", "İ"):
 """
 
 
-@pytest.mark.quick("tr_TR.UTF-8")
+@pytest.mark.slow
 @pytest.mark.parametrize("locale", ["tr_TR.UTF-8", "lt_LT.UTF-8"])
 def test_the_locale_of_the_process_changes_no_ids(locale):
     """TensorFlow's `lower` makes "tıtle" of TITLE in Turkey."""
