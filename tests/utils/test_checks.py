@@ -1,7 +1,5 @@
 """Checks of arguments: values that compare or iterate in ways of their own."""
 
-import pathlib
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -19,16 +17,6 @@ def test_no_array_is_a_choice(value):
     assert checks.check_choice("mode", np.str_("a"), ("a", "b")) == "a"
 
 
-def test_a_path_is_one_that_the_system_can_name():
-    for name, call in (
-        ("path", tfeff.tasks.load_pretrained),
-        ("path", lambda path: tfeff.training.write_metrics({"f1": 1.0}, path)),
-        ("directory", tfeff.data.open_cache),
-    ):
-        with pytest.raises(ValueError, match=f"`{name}` must be a path that the"):
-            call("\ud800")
-
-
 def test_messages_leave_out_the_middle_of_long_values():
     assert checks.shortened([1, 2]) == "[1, 2]"
     assert checks.shortened("ab" * 4, 4) == "ab … ab"
@@ -41,14 +29,6 @@ def test_what_has_no_elements_is_named(value):
     assert len(checks.check_iterable("values", np.array([1]), "numbers")) == 1
     with pytest.raises(TypeError, match="`values` must be numbers. Received: values="):
         checks.check_ordered("values", value, "numbers")
-
-
-@pytest.mark.parametrize("path", ["~", "~/a", pathlib.Path("~/a")])
-def test_paths_have_no_home(path):
-    with pytest.raises(ValueError, match="`path` must be a path without ~, "):
-        checks.check_path("path", path)
-    assert checks.check_path("path", "~a/b") == "~a/b"  # As editors name copies.
-    assert checks.check_path("path", "a/~/b") == "a/~/b"
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,30 @@
-"""Paths that have characters of globs."""
+"""Paths that the system cannot name, and paths that have characters of globs."""
+
+import pathlib
 
 import pytest
 import tensorflow as tf
 
-from tfeff.utils.paths import check_model_path, matches
+import tfeff
+from tfeff.utils.paths import check_model_path, check_path, matches
+
+
+def test_a_path_is_one_that_the_system_can_name():
+    for name, call in (
+        ("path", tfeff.tasks.load_pretrained),
+        ("path", lambda path: tfeff.training.write_metrics({"f1": 1.0}, path)),
+        ("directory", tfeff.data.open_cache),
+    ):
+        with pytest.raises(ValueError, match=f"`{name}` must be a path that the"):
+            call("\ud800")
+
+
+@pytest.mark.parametrize("path", ["~", "~/a", pathlib.Path("~/a")])
+def test_paths_have_no_home(path):
+    with pytest.raises(ValueError, match="`path` must be a path without ~, "):
+        check_path("path", path)
+    assert check_path("path", "~a/b") == "~a/b"  # As editors name copies.
+    assert check_path("path", "a/~/b") == "a/~/b"
 
 
 def test_a_path_comes_before_a_glob(tmp_path):

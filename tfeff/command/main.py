@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import tfeff
 from tfeff.command import flags
-from tfeff.utils.checks import near_miss
+from tfeff.utils.near_misses import near_miss
 
 
 class Command(NamedTuple):

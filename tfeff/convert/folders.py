@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from tfeff.convert.reading import read_json
-from tfeff.utils.checks import is_hub_address, is_hub_name, near_miss
 from tfeff.utils.digests import FILE_NAME, compare, read_list
-from tfeff.utils.paths import is_name
+from tfeff.utils.near_misses import near_miss
+from tfeff.utils.paths import is_hub_address, is_hub_name, is_name
 
 MODULES = "modules.json"
 TOKENIZER_FILES = [

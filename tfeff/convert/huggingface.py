@@ -43,11 +43,11 @@ from tfeff.tasks.pretrained import (
     split_step,
     task_config,
 )
-from tfeff.utils.checks import check_choice, check_path
+from tfeff.utils.checks import check_choice
 from tfeff.utils.digests import write_digests
 from tfeff.utils.files import atomic_folder
 from tfeff.utils.naming import named_as
-from tfeff.utils.paths import check_new_path
+from tfeff.utils.paths import check_new_path, check_path
 from tfeff.utils.safetensors import write_safetensors
 
 # Encoders of one of these may be encoders of the others.

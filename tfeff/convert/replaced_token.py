@@ -13,7 +13,7 @@ from tfeff.objectives.replaced_token import ReplacedTokenDetection
 from tfeff.storage.arguments import READ, paths
 from tfeff.tasks.pretrained import load_pretrained
 from tfeff.tasks.saved_models import masked_lm_settings, read_heads
-from tfeff.utils.checks import check_path
+from tfeff.utils.paths import check_path
 
 # Arguments in which two encoders with the same tables agree.
 _OF_TABLES = (

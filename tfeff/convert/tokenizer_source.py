@@ -25,7 +25,8 @@ from tfeff.tasks.run_tokenizer import (
     load_preset_tokenizer,
     load_run_tokenizer,
 )
-from tfeff.utils.checks import check_path, near_miss
+from tfeff.utils.near_misses import near_miss
+from tfeff.utils.paths import check_path
 
 # The files of a folder in the order in which they tell the tokenizer, and its family;
 # None where their content tells it.

@@ -38,12 +38,8 @@ from tfeff.datasets.phrases import (
 )
 from tfeff.datasets.submissions import check_fields, new_file, write_lines
 from tfeff.storage.arguments import READ, paths
-from tfeff.utils.checks import (
-    check_bool,
-    check_choice,
-    check_integer,
-    near_miss,
-)
+from tfeff.utils.checks import check_bool, check_choice, check_integer
+from tfeff.utils.near_misses import near_miss
 
 _SUFFIXES = (".txt", ".tsv", ".conll", ".iob2")
 _DOCUMENT = "-DOCSTART-"

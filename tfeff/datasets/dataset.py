@@ -19,14 +19,9 @@ from tfeff.datasets.kinds import KINDS, AnyExamples, Predictions
 from tfeff.datasets.metrics import METRICS, OF_RATINGS
 from tfeff.datasets.submissions import new_file, predicted_texts, write_tsv
 from tfeff.storage.arguments import ADD, READ, paths
-from tfeff.utils.checks import (
-    check_bool,
-    check_callable,
-    check_choice,
-    check_path,
-    near_miss,
-)
-from tfeff.utils.paths import is_name
+from tfeff.utils.checks import check_bool, check_callable, check_choice
+from tfeff.utils.near_misses import near_miss
+from tfeff.utils.paths import check_path, is_name
 
 # Endings of the names of metrics of which the lowest value is the best.
 _LOWER = ("error", "loss", "mae", "mse", "rmse", "perplexity")

@@ -9,8 +9,8 @@ from tfeff.datasets.dataset import Dataset
 from tfeff.datasets.files import json_file
 from tfeff.datasets.tsv import tsv_dataset
 from tfeff.storage.arguments import READ, paths
-from tfeff.utils.checks import check_path, near_miss
-from tfeff.utils.paths import is_name
+from tfeff.utils.near_misses import near_miss
+from tfeff.utils.paths import check_path, is_name
 
 DESCRIPTION = "dataset.json"
 

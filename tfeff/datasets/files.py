@@ -7,7 +7,9 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
-from tfeff.utils.checks import check_path, closest, has_surrogate, shortened
+from tfeff.utils.checks import has_surrogate, shortened
+from tfeff.utils.near_misses import closest
+from tfeff.utils.paths import check_path
 
 AS_BY_PANDAS = (
     "as by pandas' to_csv(path, sep='\\t', quoting=3, index=False) of texts without "

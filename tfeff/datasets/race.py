@@ -22,7 +22,8 @@ from tfeff.datasets.files import checked, field, json_file
 from tfeff.datasets.metrics import accuracy
 from tfeff.datasets.submissions import new_file, predicted_texts, write_json
 from tfeff.storage.arguments import READ, paths
-from tfeff.utils.checks import check_choice, check_path
+from tfeff.utils.checks import check_choice
+from tfeff.utils.paths import check_path
 
 RACE_LEVELS = ("middle", "high")
 _LETTERS = ("A", "B", "C", "D")

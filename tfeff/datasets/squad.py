@@ -23,12 +23,7 @@ from tfeff.datasets.squad_metrics import (
 )
 from tfeff.datasets.submissions import new_file, write_json
 from tfeff.storage.arguments import READ, paths
-from tfeff.utils.checks import (
-    check_bool,
-    check_callable,
-    check_choice,
-    check_mapping,
-)
+from tfeff.utils.checks import check_bool, check_callable, check_choice, check_mapping
 from tfeff.utils.naming import named_as
 
 

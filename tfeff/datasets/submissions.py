@@ -9,9 +9,9 @@ import numpy as np
 
 from tfeff.data.finetuning.examples import ChoiceExamples, TextExamples
 from tfeff.storage.arguments import WRITE, paths
-from tfeff.utils.checks import check_mapping, check_path
+from tfeff.utils.checks import check_mapping
 from tfeff.utils.files import write_text
-from tfeff.utils.paths import check_new_path
+from tfeff.utils.paths import check_new_path, check_path
 
 
 @paths(path=WRITE)

@@ -19,12 +19,8 @@ from tfeff.datasets.files import (
     numbered_lines,
 )
 from tfeff.storage.arguments import READ, paths
-from tfeff.utils.checks import (
-    check_bool,
-    check_callable,
-    closest,
-    near_miss,
-)
+from tfeff.utils.checks import check_bool, check_callable
+from tfeff.utils.near_misses import closest, near_miss
 
 ANY_RATING = (-math.inf, math.inf)
 

@@ -10,11 +10,7 @@ import keras
 from tfeff import layers
 from tfeff.layers.initializer import bert_initializer
 from tfeff.layers.relative_attention import METHODS
-from tfeff.utils.checks import (
-    check_callable,
-    check_choice,
-    check_string,
-)
+from tfeff.utils.checks import check_callable, check_choice, check_string
 from tfeff.utils.definitions import (
     UNREGISTERED,
     as_dict,

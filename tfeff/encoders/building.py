@@ -4,7 +4,8 @@ from typing import Any
 
 from tfeff.encoders.encoder import Encoder
 from tfeff.encoders.presets import presets
-from tfeff.utils.checks import check_choice, known_keywords, near_miss
+from tfeff.utils.checks import check_choice, known_keywords
+from tfeff.utils.near_misses import near_miss
 
 
 def build(preset: str, **overrides: Any) -> Encoder:

@@ -22,10 +22,10 @@ from tfeff.encoders.preset_layout import (
     belongs_to_tokenizer,
     is_weights_file,
 )
-from tfeff.utils.checks import check_bool, check_path
+from tfeff.utils.checks import check_bool
 from tfeff.utils.digests import FILE_NAME, files_below, read_digests
 from tfeff.utils.files import atomic_folder
-from tfeff.utils.paths import check_new_path
+from tfeff.utils.paths import check_new_path, check_path
 from tfeff.utils.reading import raise_unreadable
 
 

@@ -14,12 +14,11 @@ from tfeff.ops.kernels.backends import forward_only
 from tfeff.storage.arguments import WRITE, paths
 from tfeff.storage.fetching import is_published
 from tfeff.storage.publishing import claimed
-from tfeff.utils.checks import check_path, is_url
 from tfeff.utils.digests import write_digests
 from tfeff.utils.files import new_path
 from tfeff.utils.loggers import quieter
 from tfeff.utils.numbered import write_numbered
-from tfeff.utils.paths import check_model_path, check_utf8, exists
+from tfeff.utils.paths import check_model_path, check_path, check_utf8, exists, is_url
 
 
 @paths(path=WRITE)

@@ -1,8 +1,8 @@
 import os
 
 from tfeff.storage.fetching import published_files
-from tfeff.utils.checks import check_path, is_url
 from tfeff.utils.numbered import in_order, numbers
+from tfeff.utils.paths import check_path, is_url
 
 _SAVED_MODEL = "saved_model.pb"
 

@@ -11,12 +11,7 @@ from keras import ops
 
 from tfeff.ops.kernels.backends import eagerly
 from tfeff.ops.partition import EPSILONS
-from tfeff.utils.checks import (
-    check_callable,
-    check_choice,
-    check_integer,
-    check_string,
-)
+from tfeff.utils.checks import check_callable, check_choice, check_integer, check_string
 from tfeff.utils.definitions import UNREGISTERED, as_dict, check_complete, refusal
 
 # The settings of a layer that functions get if their signatures name them.

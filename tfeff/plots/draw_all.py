@@ -12,7 +12,8 @@ from tfeff.plots.layer_changes import layer_stability
 from tfeff.plots.partitions import partition_functions, partition_values
 from tfeff.plots.relative_tables import relative_embeddings, relative_tables
 from tfeff.storage.arguments import ADD_OR_REPLACE, paths
-from tfeff.utils.checks import check_finite_batches, check_path
+from tfeff.utils.checks import check_finite_batches
+from tfeff.utils.paths import check_path
 
 
 @paths(folder=ADD_OR_REPLACE)

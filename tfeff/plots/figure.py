@@ -6,8 +6,9 @@ import os
 from collections.abc import Iterator
 
 from tfeff.layers.encoder_block import blocks_of
-from tfeff.utils.checks import check_integer, check_path
+from tfeff.utils.checks import check_integer
 from tfeff.utils.files import atomic_file
+from tfeff.utils.paths import check_path
 
 
 @contextlib.contextmanager

@@ -9,8 +9,9 @@ import numpy as np
 
 from tfeff.plots.figure import figure_axes, legend_beside, shown
 from tfeff.storage.arguments import REPLACE, paths
-from tfeff.utils.checks import check_iterable, check_mapping, check_path
+from tfeff.utils.checks import check_iterable, check_mapping
 from tfeff.utils.digests import check_file
+from tfeff.utils.paths import check_path
 
 _LABELS = {"loss": "training", "val_loss": "validation"}
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from tfeff.plots.figure import figure_axes, legend_beside, shown
 from tfeff.storage.arguments import REPLACE, paths
-from tfeff.utils.checks import check_mapping, check_path, check_string
+from tfeff.utils.checks import check_mapping, check_string
 from tfeff.utils.json_files import read_object
+from tfeff.utils.paths import check_path
 
 
 @paths(path=REPLACE)

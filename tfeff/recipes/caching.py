@@ -29,11 +29,12 @@ from tfeff.tasks.run_tokenizer import (
     save_run_tokenizer,
 )
 from tfeff.utils.beam import BeamJobs
-from tfeff.utils.checks import differences, is_url
+from tfeff.utils.checks import differences
 from tfeff.utils.files import make_folder, write_text
 from tfeff.utils.job_output import job_output
 from tfeff.utils.json_files import read_object
 from tfeff.utils.naming import named_as
+from tfeff.utils.paths import is_url
 
 _CONFIG = "config.json"
 

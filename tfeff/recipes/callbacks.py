@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import keras
 
 from tfeff.training.other_weights import check_class_leaves_weights
-from tfeff.utils.checks import near_miss
 from tfeff.utils.files import write_text
+from tfeff.utils.near_misses import near_miss
 
 _EXAMPLE = "package.Class or package.Class(name=value)"
 _WANDB_ID = "wandb_id.txt"

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tfeff.datasets.aliases import ALIASES
-from tfeff.utils.checks import near_miss
+from tfeff.utils.near_misses import near_miss
 
 _SHATTER = "Tian et al., 2021, Shatter"
 _HUANG = "Huang et al., 2020, Better relative position embeddings"

@@ -10,8 +10,8 @@ from tfeff.data.text.corpus import Corpus, parts_of
 from tfeff.data.text.records import JSON_LINES, PARQUET
 from tfeff.recipes.unknown_tokens import print_unknown_in_corpus
 from tfeff.storage.local import local_path
-from tfeff.utils.checks import is_url
 from tfeff.utils.naming import named_as
+from tfeff.utils.paths import is_url
 
 # The setting that gives what readers of text name so, also while it is read.
 OF_TEXT = dict.fromkeys(("field", "column", "feature"), "text_field")

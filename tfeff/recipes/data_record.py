@@ -25,13 +25,13 @@ from tfeff.storage.arguments import READ, READ_MODEL, paths
 from tfeff.tasks.pretrained import find_preset, split_step
 from tfeff.training.checkpoint_file import load_notes
 from tfeff.training.checkpoint_folder import checkpoint_steps, run_checkpoint
-from tfeff.utils.checks import is_url
 from tfeff.utils.digests import FILE_NAME as SHA256SUMS
 from tfeff.utils.digests import read_digests, sha256, sha256_of
 from tfeff.utils.files import write_text
 from tfeff.utils.job_output import say
 from tfeff.utils.json_files import read_object
 from tfeff.utils.naming import named_as
+from tfeff.utils.paths import is_url
 from tfeff.utils.reading import is_there
 from tfeff.utils.run_files import CELLS, CHECKPOINTS, INTERRUPTED, METRICS, READ_DATA
 

@@ -20,8 +20,8 @@ from tfeff.recipes.task_dataset import task_class
 from tfeff.recipes.unseen_segments import begin_as_first, shows_new
 from tfeff.tasks.encoder_limits import check_fits
 from tfeff.tasks.task import PooledTask
-from tfeff.utils.checks import is_url
 from tfeff.utils.naming import named_as
+from tfeff.utils.paths import is_url
 from tfeff.utils.run_files import MODEL
 
 # The models whose classes have names.

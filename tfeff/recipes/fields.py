@@ -14,14 +14,8 @@ import types
 import typing
 from collections.abc import Sequence
 
-from tfeff.utils.checks import (
-    MAX_COUNT,
-    check_choice,
-    check_integer,
-    check_mapping,
-    check_path,
-    is_url,
-)
+from tfeff.utils.checks import MAX_COUNT, check_choice, check_integer, check_mapping
+from tfeff.utils.paths import check_path, is_url
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -7,8 +7,8 @@ import tfeff
 from tfeff.recipes.fields import fields_of
 from tfeff.recipes.settings import Settings
 from tfeff.storage.fetching import published_files
-from tfeff.utils.checks import is_url
 from tfeff.utils.json_files import read_object
+from tfeff.utils.paths import is_url
 from tfeff.utils.reading import is_there
 from tfeff.utils.run_files import CONFIG, READ_DATA
 

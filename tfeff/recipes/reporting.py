@@ -21,11 +21,10 @@ from tfeff.storage.arguments import (
 )
 from tfeff.storage.fetching import matching_folders
 from tfeff.training.scores import worst_if_nan
-from tfeff.utils.checks import is_url
 from tfeff.utils.files import write_text
 from tfeff.utils.job_output import say
 from tfeff.utils.json_files import read_object
-from tfeff.utils.paths import matches
+from tfeff.utils.paths import is_url, matches
 from tfeff.utils.run_files import CONFIG, METRICS, PREDICTIONS, READ_DATA
 
 # In the order of the papers' columns.

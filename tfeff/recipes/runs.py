@@ -24,13 +24,12 @@ from tfeff.training.held_signals import HeldSignals
 from tfeff.training.scores import score_text
 from tfeff.training.workers import several_workers
 from tfeff.utils.backend import check_tensorflow
-from tfeff.utils.checks import is_url
 from tfeff.utils.files import atomic_file
 from tfeff.utils.job_output import job_output
 from tfeff.utils.json_files import read_object
 from tfeff.utils.loggers import quieter
 from tfeff.utils.naming import named_as
-from tfeff.utils.paths import check_model_path
+from tfeff.utils.paths import check_model_path, is_url
 from tfeff.utils.random_state import own_random_state
 from tfeff.utils.run_files import CONFIG, PLOTS
 

@@ -11,9 +11,7 @@ from typing import TypeVar
 
 from tfeff.recipes.configurations import find
 from tfeff.recipes.fields import fields_of
-from tfeff.utils.checks import (
-    check_mapping,
-)
+from tfeff.utils.checks import check_mapping
 
 if sys.version_info >= (3, 11):
     from typing import dataclass_transform

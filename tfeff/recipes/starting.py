@@ -7,8 +7,8 @@ from typing import Any
 import tfeff
 from tfeff.storage.fetching import published_files
 from tfeff.training.checkpoint_folder import checkpoint_steps
-from tfeff.utils.checks import is_url
 from tfeff.utils.naming import named_as
+from tfeff.utils.paths import is_url
 from tfeff.utils.run_files import CHECKPOINTS
 
 

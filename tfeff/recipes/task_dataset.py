@@ -11,9 +11,11 @@ from tfeff.datasets.aliases import ALIASES
 from tfeff.datasets.dataset import check_best_metric
 from tfeff.datasets.described import DESCRIPTION
 from tfeff.storage.place import Place
-from tfeff.utils.checks import check_choice, closest, is_url, near_miss
+from tfeff.utils.checks import check_choice
 from tfeff.utils.definitions import same_definition
 from tfeff.utils.naming import named_as
+from tfeff.utils.near_misses import closest, near_miss
+from tfeff.utils.paths import is_url
 
 
 def find_dataset(

@@ -16,10 +16,10 @@ from tfeff.storage.manifest import local_files, read_manifest
 from tfeff.storage.place import Place
 from tfeff.storage.publishing import check_new, check_publishable, publish_folder
 from tfeff.storage.staging import staged, staging_dir
-from tfeff.utils.checks import check_path, is_hub_address, is_url
 from tfeff.utils.digests import FILE_NAME, SUFFIX, read_digests
 from tfeff.utils.files import check_regular
 from tfeff.utils.partial import temporary_folder
+from tfeff.utils.paths import check_path, is_hub_address, is_url
 from tfeff.utils.run_files import BESIDE_MODEL, is_in
 
 P = ParamSpec("P")

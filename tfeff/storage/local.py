@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tfeff.storage.fetching import fetch_folder, fresh_folder, is_uploaded
-from tfeff.utils.checks import check_path, is_url
+from tfeff.utils.paths import check_path, is_url
 from tfeff.utils.run_files import (
     BESIDE_MODEL,
     CHECKPOINTS,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import fsspec
 
 from tfeff.storage.threads import THREADS
-from tfeff.utils.checks import near_miss
+from tfeff.utils.near_misses import near_miss
 from tfeff.utils.paths import is_name
 
 # Schemes whose first name is a bucket, which is there or not and is never made here.

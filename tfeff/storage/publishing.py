@@ -16,7 +16,7 @@ from tfeff.storage.manifest import (
 from tfeff.storage.place import SCRATCH, Place
 from tfeff.storage.shared_folder import PARTS
 from tfeff.storage.threads import in_threads
-from tfeff.utils.checks import check_path, is_url
+from tfeff.utils.paths import check_path, is_url
 
 
 def publish(folder: str | os.PathLike, url: str) -> None:

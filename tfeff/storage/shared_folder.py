@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 
 from tfeff.storage.place import SCRATCH, Place
 from tfeff.storage.threads import in_threads
-from tfeff.utils.checks import is_url
 from tfeff.utils.files import atomic_file
 from tfeff.utils.partial import scratch_folder
+from tfeff.utils.paths import is_url
 
 PARTS = re.compile("parts-[0-9a-f]{16}/")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tfeff.storage.place import Place
-from tfeff.utils.checks import is_url
+from tfeff.utils.paths import is_url
 
 _ARGUMENT = "patterns"  # of all functions that read corpora
 

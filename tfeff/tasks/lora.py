@@ -17,8 +17,8 @@ from tfeff.encoders.layer_names import layer_names, weight_names
 from tfeff.objectives.heads import heads_of, weight_array
 from tfeff.objectives.objective import Objective
 from tfeff.storage.arguments import READ, REPLACE, paths
-from tfeff.utils.checks import check_path
 from tfeff.utils.files import atomic_file
+from tfeff.utils.paths import check_path
 from tfeff.utils.safetensors import write_safetensors
 
 _FORMAT = "tfeff.lora.2"

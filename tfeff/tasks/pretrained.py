@@ -38,17 +38,10 @@ from tfeff.tasks.encoder_limits import check_vocabulary, fitting
 from tfeff.tasks.run_tokenizer import load_run_tokenizer, read_preset_tokenizer
 from tfeff.training.checkpoint_file import load_checkpoint
 from tfeff.training.checkpoint_folder import checkpoint_steps, run_checkpoint
-from tfeff.utils.checks import (
-    MAX_SEED,
-    check_choice,
-    check_integer,
-    check_path,
-    check_rate,
-    is_hub_name,
-    is_url,
-)
+from tfeff.utils.checks import MAX_SEED, check_choice, check_integer, check_rate
 from tfeff.utils.json_files import read_object
 from tfeff.utils.naming import named_as
+from tfeff.utils.paths import check_path, is_hub_name, is_url
 from tfeff.utils.reading import DAMAGE, is_unreadable
 from tfeff.utils.run_files import CHECKPOINTS
 from tfeff.utils.types import DType

@@ -29,8 +29,9 @@ from tfeff.tasks.pretrained import find_preset, load_pretrained, split_step
 from tfeff.tasks.run_tokenizer import load_run_tokenizer
 from tfeff.training.checkpoint_file import load_checkpoint
 from tfeff.training.checkpoint_folder import latest_checkpoint, run_checkpoint
-from tfeff.utils.checks import check_choice, check_path
+from tfeff.utils.checks import check_choice
 from tfeff.utils.naming import named_as
+from tfeff.utils.paths import check_path
 from tfeff.utils.run_files import CHECKPOINTS
 
 # The models of these objectives consist of an encoder and its heads alone.

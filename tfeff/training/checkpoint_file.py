@@ -15,8 +15,9 @@ from tfeff.encoders.quantization import check_keeps_training
 from tfeff.layers.checks import check_model
 from tfeff.storage.arguments import READ, REPLACE, paths
 from tfeff.training.checkpoint_folder import step_in_name
-from tfeff.utils.checks import check_bool, check_json, check_path
+from tfeff.utils.checks import check_bool, check_json
 from tfeff.utils.files import atomic_file
+from tfeff.utils.paths import check_path
 from tfeff.utils.reading import DAMAGE, raise_unreadable
 
 STEP = "tfeff_step"  # The note that `Checkpoints` adds to a user's.

@@ -5,7 +5,7 @@ import re
 
 from tfeff.storage.arguments import READ_WHOLE, paths
 from tfeff.storage.local import local_run
-from tfeff.utils.checks import check_path
+from tfeff.utils.paths import check_path
 from tfeff.utils.run_files import CHECKPOINTS, checkpoint_name
 
 _NAME = re.compile(r"step-(\d+)\.keras")

@@ -15,7 +15,8 @@ from tfeff.training.background import Background
 from tfeff.training.checkpoint_file import STEP, save_checkpoint
 from tfeff.training.checkpoint_folder import checkpoint_path, checkpoint_steps
 from tfeff.training.loss_scale import unscaled
-from tfeff.utils.checks import check_callable, check_integer, check_iterable, check_path
+from tfeff.utils.checks import check_callable, check_integer, check_iterable
+from tfeff.utils.paths import check_path
 
 _KEEP_WITHIN = 2  # Checkpoints within an epoch; the older may replace a damaged one.
 

@@ -16,14 +16,10 @@ from tfeff.training.scores import (
     worst_if_nan,
     write_metrics,
 )
-from tfeff.utils.checks import (
-    check_mapping,
-    check_ordered,
-    check_path,
-    check_string,
-)
+from tfeff.utils.checks import check_mapping, check_ordered, check_string
 from tfeff.utils.digests import FILE_NAME
 from tfeff.utils.files import put_back, remove_folder, remove_with_replaced
+from tfeff.utils.paths import check_path
 from tfeff.utils.reading import is_there
 from tfeff.utils.run_files import INTERRUPTED, METRICS
 

@@ -10,12 +10,8 @@ from tfeff.training.averages import check_no_averages
 from tfeff.training.divergence import is_finite
 from tfeff.training.metrics_file import write_rows
 from tfeff.training.scores import worst_if_nan
-from tfeff.utils.checks import (
-    check_callable,
-    check_integer,
-    check_path,
-    check_string,
-)
+from tfeff.utils.checks import check_callable, check_integer, check_string
+from tfeff.utils.paths import check_path
 from tfeff.utils.reading import is_there
 from tfeff.utils.run_files import DEV_METRICS_TABLE
 

@@ -29,17 +29,11 @@ from tfeff.training.workers import (
     worker_name,
 )
 from tfeff.utils.backend import check_tensorflow
-from tfeff.utils.checks import (
-    check_callable,
-    check_integer,
-    check_json,
-    check_path,
-    differences,
-    is_url,
-)
+from tfeff.utils.checks import check_callable, check_integer, check_json, differences
 from tfeff.utils.files import write_text
 from tfeff.utils.job_output import say
 from tfeff.utils.partial import remove_partial
+from tfeff.utils.paths import check_path, is_url
 from tfeff.utils.reading import is_there
 from tfeff.utils.run_files import CONFIG
 

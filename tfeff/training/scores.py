@@ -6,13 +6,10 @@ import os
 from collections.abc import Mapping
 
 from tfeff.storage.arguments import REPLACE, paths
-from tfeff.utils.checks import (
-    check_json,
-    check_mapping,
-    check_path,
-)
+from tfeff.utils.checks import check_json, check_mapping
 from tfeff.utils.files import write_text
 from tfeff.utils.json_files import read_object
+from tfeff.utils.paths import check_path
 
 
 @paths(path=REPLACE)

@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from tfeff.utils.checks import check_ordered, near_miss
+from tfeff.utils.checks import check_ordered
+from tfeff.utils.near_misses import near_miss
 
 # As the last line of a worker's traceback has it.
 _ERROR = re.compile(r"^(?:\w+\.)*(\w+(?:Error|Exception|Interrupt)): (.*)$", re.M)

@@ -1,13 +1,12 @@
 """Checks of arguments. An error names the argument, what was expected and received."""
 
-import difflib
 import inspect
 import json
 import numbers
-import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+from tfeff.utils.near_misses import near_miss
 
 # Any types to type checkers, which cannot compare values of the abstract ones.
 _INTEGRAL: type[Any] = numbers.Integral
@@ -16,12 +15,6 @@ _REAL: type[Any] = numbers.Real
 MAX_SIZE = 2**31 - 1
 MAX_COUNT = 2**63 - 1  # Of bytes and of examples, which are no axis of a tensor.
 MAX_SEED = 2**32 - 1  # NumPy takes no larger one.
-# A URL, of one of fsspec's schemes, from which `pathlib` has removed a slash.
-_URL_OF_ONE_SLASH = re.compile(
-    r"(abfss?|adl|az|dbfs|file|ftp|gcs|gs|hdfs|hf|https?|local|memory|oci|oss|s3a?|sftp"
-    r"|smb|ssh|tos|webdav|webhdfs):/[^/]",
-    re.IGNORECASE,
-)
 
 
 def check_integer(
@@ -251,81 +244,3 @@ def shortened(value: object, most: int = 1000) -> str:
     text = str(value)
     half = most // 2
     return text if len(text) <= most else f"{text[:half]} … {text[-half:]}"
-
-
-def check_path(name: str, value: Any) -> str:
-    """Returns `value` as the string of a local path, or raises.
-
-    Functions that take URLs, too, have replaced them by local paths before
-    (`tfeff.storage.arguments`).
-    """
-    if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
-        raise TypeError(f"`{name}` must be a path. Received: {name}={value!r:.80}")
-    path = os.fspath(value)
-    if "\0" in os.fsdecode(path):
-        raise ValueError(
-            f"`{name}` must be a path, without NUL. Received: {name}={path!r}"
-        )
-    try:
-        os.fsencode(path)
-    except UnicodeEncodeError as error:
-        raise ValueError(
-            f"`{name}` must be a path that the system can name. "
-            f"Received: {name}={path!r}"
-        ) from error
-    if os.fsdecode(path).partition("/")[0] == "~":
-        raise ValueError(
-            f"`{name}` must be a path without ~, which shells alone replace, and not "
-            f'in --flag=~/…. Give the folder or "$HOME/…". Received: {name}={path!r}'
-        )
-    if is_url(path):
-        advice = ""
-        if path.startswith("hf://"):
-            hub_name = path.removeprefix("hf://")
-            advice = f". `hf download {hub_name} --local-dir FOLDER` fetches it"
-        raise ValueError(
-            f"`{name}` must be a path on this machine. Received: {name}={path!r}"
-            + advice
-        )
-    if _URL_OF_ONE_SLASH.match(path):
-        raise ValueError(
-            f"`{name}` must be a string with two slashes where it is a URL: pathlib "
-            f"drops a slash. Received: {name}={value!r}"
-        )
-    return path
-
-
-def is_url(value: Any) -> bool:
-    """Whether a path is a URL, such as `"s3://bucket/run"`."""
-    return isinstance(value, str) and bool(re.match(r"[A-Za-z][\w+.-]*://", value))
-
-
-def is_hub_name(text: str) -> bool:
-    """Whether a text can be a name on the Hugging Face hub, such as `"user/model"`."""
-    return bool(re.fullmatch(r"(?!\.)[\w.-]+(/[\w.-]+)?", text))
-
-
-def is_hub_address(text: str) -> bool:
-    """Whether a text is the address of a model's page on the Hugging Face hub."""
-    name = r"(?!datasets/|spaces/)[\w.-]+/[\w.-]+"
-    return bool(re.fullmatch(rf"https://(huggingface\.co|hf\.co)/{name}/?", text))
-
-
-def near_miss(value: Any, choices: Iterable[str]) -> str:
-    """The end of an error message, which suggests the closest choice; '' if none is."""
-    near = closest(value, choices)
-    return "" if near is None else f" Did you mean {near!r}?"
-
-
-def closest(value: Any, choices: Iterable[str], cutoff: float = 0.5) -> str | None:
-    """The choice that is spelt most like the value; `None` if none is like it.
-
-    Case and punctuation make no difference; with a `cutoff` of 1 all else does.
-    """
-    plain = {_plain(choice): choice for choice in choices}
-    near = difflib.get_close_matches(_plain(str(value)), plain, 1, cutoff)
-    return plain[near[0]] if near else None
-
-
-def _plain(text):
-    return "".join(c for c in text.casefold() if c.isalnum())

@@ -9,10 +9,9 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any
 
-from tfeff.utils.checks import check_path
 from tfeff.utils.disks import sync, sync_below
 from tfeff.utils.partial import partial_path
-from tfeff.utils.paths import check_new_path, check_utf8
+from tfeff.utils.paths import check_new_path, check_path, check_utf8
 
 TAKEN = (errno.EEXIST, errno.ENOTEMPTY)
 

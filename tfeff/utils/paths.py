@@ -2,8 +2,73 @@
 
 import glob
 import os
+import re
+from typing import Any
 
-from tfeff.utils.checks import check_path
+# A URL, of one of fsspec's schemes, from which `pathlib` has removed a slash.
+_URL_OF_ONE_SLASH = re.compile(
+    r"(abfss?|adl|az|dbfs|file|ftp|gcs|gs|hdfs|hf|https?|local|memory|oci|oss|s3a?|sftp"
+    r"|smb|ssh|tos|webdav|webhdfs):/[^/]",
+    re.IGNORECASE,
+)
+
+
+def check_path(name: str, value: Any) -> str:
+    """Returns `value` as the string of a local path, or raises.
+
+    Functions that take URLs, too, have replaced them by local paths before
+    (`tfeff.storage.arguments`).
+    """
+    if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
+        raise TypeError(f"`{name}` must be a path. Received: {name}={value!r:.80}")
+    path = os.fspath(value)
+    if "\0" in os.fsdecode(path):
+        raise ValueError(
+            f"`{name}` must be a path, without NUL. Received: {name}={path!r}"
+        )
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"`{name}` must be a path that the system can name. "
+            f"Received: {name}={path!r}"
+        ) from error
+    if os.fsdecode(path).partition("/")[0] == "~":
+        raise ValueError(
+            f"`{name}` must be a path without ~, which shells alone replace, and not "
+            f'in --flag=~/…. Give the folder or "$HOME/…". Received: {name}={path!r}'
+        )
+    if is_url(path):
+        advice = ""
+        if path.startswith("hf://"):
+            hub_name = path.removeprefix("hf://")
+            advice = f". `hf download {hub_name} --local-dir FOLDER` fetches it"
+        raise ValueError(
+            f"`{name}` must be a path on this machine. Received: {name}={path!r}"
+            + advice
+        )
+    if _URL_OF_ONE_SLASH.match(path):
+        raise ValueError(
+            f"`{name}` must be a string with two slashes where it is a URL: pathlib "
+            f"drops a slash. Received: {name}={value!r}"
+        )
+    return path
+
+
+def is_url(value: Any) -> bool:
+    """Whether a path is a URL, such as `"s3://bucket/run"`."""
+    return isinstance(value, str) and bool(re.match(r"[A-Za-z][\w+.-]*://", value))
+
+
+def is_hub_name(text: str) -> bool:
+    """Whether a text can be a name on the Hugging Face hub, such as `"user/model"`."""
+    return bool(re.fullmatch(r"(?!\.)[\w.-]+(/[\w.-]+)?", text))
+
+
+def is_hub_address(text: str) -> bool:
+    """Whether a text is the address of a model's page on the Hugging Face hub."""
+    name = r"(?!datasets/|spaces/)[\w.-]+/[\w.-]+"
+    return bool(re.fullmatch(rf"https://(huggingface\.co|hf\.co)/{name}/?", text))
 
 
 def check_new_path(name: str, path: object, advice: str = "") -> str:

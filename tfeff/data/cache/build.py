@@ -23,9 +23,10 @@ from tfeff.storage.local import local_of
 from tfeff.storage.manifest import read_manifest
 from tfeff.storage.place import Place
 from tfeff.storage.publishing import check_publishable
-from tfeff.utils.checks import check_bool, check_integer, check_path, is_url
+from tfeff.utils.checks import check_bool, check_integer
 from tfeff.utils.files import atomic_folder
 from tfeff.utils.parallel import ordered_thread_map
+from tfeff.utils.paths import check_path, is_url
 from tfeff.utils.progress import ProgressReport
 
 

@@ -17,7 +17,8 @@ from tfeff.data.sampling import check_seed
 from tfeff.data.text.tokenizers import tokenizer_fingerprint
 from tfeff.storage.arguments import READ_WHOLE, paths
 from tfeff.storage.local import local_path
-from tfeff.utils.checks import check_bool, check_integer, check_path
+from tfeff.utils.checks import check_bool, check_integer
+from tfeff.utils.paths import check_path
 
 
 class Cache:

@@ -17,12 +17,7 @@ from tfeff.data.finetuning.columns import (
     check_rows,
     check_texts,
 )
-from tfeff.utils.checks import (
-    MAX_SEED,
-    check_integer,
-    check_string,
-    is_integer,
-)
+from tfeff.utils.checks import MAX_SEED, check_integer, check_string, is_integer
 
 _S = TypeVar("_S", bound="_Sampled")
 _SHORT = reprlib.Repr()

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from tfeff.storage.streams import matching_urls, open_stream
-from tfeff.utils.checks import check_ordered, check_path, is_url
-from tfeff.utils.paths import matches
+from tfeff.utils.checks import check_ordered
+from tfeff.utils.paths import check_path, is_url, matches
 
 
 class Part(NamedTuple):

@@ -14,7 +14,8 @@ from tfeff.data.text.corpus import (
     read_lines,
 )
 from tfeff.storage.streams import open_stream
-from tfeff.utils.checks import check_string, has_surrogate, near_miss
+from tfeff.utils.checks import check_string, has_surrogate
+from tfeff.utils.near_misses import near_miss
 from tfeff.utils.reading import raise_unreadable
 
 # How the names of files end that have records.

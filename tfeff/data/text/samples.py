@@ -9,7 +9,8 @@ from tfeff.data.text.documents import check_documents, encoded, hash_of
 from tfeff.storage.place import Place
 from tfeff.storage.shared_folder import shared_scratch
 from tfeff.utils.beam import BeamJobs, check_picklable
-from tfeff.utils.checks import MAX_COUNT, check_integer, check_path, is_url
+from tfeff.utils.checks import MAX_COUNT, check_integer
+from tfeff.utils.paths import check_path, is_url
 
 _FIRST_GUESS = 2  # Workers first keep this many times the bytes wanted.
 

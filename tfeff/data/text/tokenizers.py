@@ -18,16 +18,11 @@ from tfeff.data.text.bert_tokenizer import BertTokenizer
 from tfeff.data.text.documents import check_documents, encoded
 from tfeff.data.text.word_piece_training import train_word_pieces
 from tfeff.storage.arguments import READ, REPLACE, paths
-from tfeff.utils.checks import (
-    check_bool,
-    check_choice,
-    check_integer,
-    check_path,
-    differences,
-)
+from tfeff.utils.checks import check_bool, check_choice, check_integer, differences
 from tfeff.utils.digests import check_file
 from tfeff.utils.disks import system_folder
 from tfeff.utils.files import write_bytes
+from tfeff.utils.paths import check_path
 
 SPECIAL_NAMES = ("pad_token_id", "cls_token_id", "sep_token_id", "mask_token_id")
 FRAME_NAMES = SPECIAL_NAMES[:3]  # The tokens around texts.

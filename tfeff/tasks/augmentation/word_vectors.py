@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 from tfeff.data.arrays import as_array
 from tfeff.datasets.files import malformed
 from tfeff.storage.arguments import READ, paths
-from tfeff.utils.checks import check_integer, check_ordered, check_path
+from tfeff.utils.checks import check_integer, check_ordered
+from tfeff.utils.paths import check_path
 from tfeff.utils.types import Tensor
 
 
