@@ -9,7 +9,7 @@ from tfeff.encoders.encoder import Encoder, check_encoder
 from tfeff.encoders.layer_states import QUANTIZED
 from tfeff.layers import RelativeAttention
 from tfeff.layers.initializer import bert_initializer
-from tfeff.utils.checks import MAX_SEED, check_integer
+from tfeff.utils.checks import check_integer, check_seed
 from tfeff.utils.definitions import as_dict
 
 
@@ -54,7 +54,7 @@ def extend_length(encoder: Encoder, max_sequence_length: int, seed: int = 0) -> 
     max_sequence_length = check_integer(
         "max_sequence_length", max_sequence_length, old_length + 1
     )
-    seed = check_integer("seed", seed, 0, MAX_SEED)
+    seed = check_seed(seed)
     config = encoder.get_config()
     config["max_sequence_length"] = max_sequence_length
     config["attention"] = _with_fixed_distances(encoder)

@@ -8,7 +8,7 @@ from keras import ops
 from tfeff.compat.layers import keras_mask, rebuilds_model
 from tfeff.ops.activations import gelu_tanh
 from tfeff.ops.ids import check_integers
-from tfeff.utils.checks import MAX_SEED, check_integer, shapes_agree
+from tfeff.utils.checks import check_integer, check_seed, shapes_agree
 
 
 def check_dense(name: str, value) -> None:
@@ -111,7 +111,7 @@ def check_return_scores(layer, value) -> bool | str:
 
 def check_layer_seed(seed) -> int | None:
     """Returns a valid seed of Keras' generators, or `None` for one that they draw."""
-    return None if seed is None else check_integer("seed", seed, 0, MAX_SEED)
+    return None if seed is None else check_seed(seed)
 
 
 def check_initializer(name: str, value):

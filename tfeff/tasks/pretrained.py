@@ -38,7 +38,12 @@ from tfeff.tasks.encoder_limits import check_vocabulary, fitting
 from tfeff.tasks.run_tokenizer import load_run_tokenizer, read_preset_tokenizer
 from tfeff.training.checkpoint_file import load_checkpoint
 from tfeff.training.checkpoint_folder import checkpoint_steps, run_checkpoint
-from tfeff.utils.checks import MAX_SEED, check_choice, check_integer, check_rate
+from tfeff.utils.checks import (
+    check_choice,
+    check_integer,
+    check_rate,
+    check_seed,
+)
 from tfeff.utils.json_files import read_object
 from tfeff.utils.naming import named_as
 from tfeff.utils.paths import check_path, is_hub_name, is_url
@@ -198,7 +203,7 @@ def load_pretrained(
         sequence_length = check_integer("sequence_length", sequence_length)
     if swap_positions is not None:
         check_choice("swap_positions", swap_positions, METHODS)
-    seed = check_integer("seed", seed, 0, MAX_SEED)
+    seed = check_seed(seed)
     overrides: dict[str, Any] = {}
     rates = {"dropout": dropout, "attention_dropout": attention_dropout}
     for name, rate in rates.items():

@@ -36,6 +36,11 @@ def check_integer(
     return int(value)
 
 
+def check_seed(seed: Any) -> int:
+    """Returns an argument `seed` if NumPy takes it, else raises."""
+    return check_integer("seed", seed, 0, MAX_SEED)
+
+
 def check_bool(name: str, value: Any) -> bool:
     """Returns `value` if it is a bool of Python or NumPy, else raises."""
     if type(value).__name__ not in ("bool", "bool_"):

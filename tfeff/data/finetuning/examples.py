@@ -17,7 +17,12 @@ from tfeff.data.finetuning.columns import (
     check_rows,
     check_texts,
 )
-from tfeff.utils.checks import MAX_SEED, check_integer, check_string, is_integer
+from tfeff.utils.checks import (
+    check_integer,
+    check_seed,
+    check_string,
+    is_integer,
+)
 
 _S = TypeVar("_S", bound="_Sampled")
 _SHORT = reprlib.Repr()
@@ -54,7 +59,7 @@ class _Sampled:
         """
         total = len(self)  # type: ignore[arg-type]
         count = check_integer("count", count, 1, total)
-        seed = check_integer("seed", seed, 0, MAX_SEED)
+        seed = check_seed(seed)
         rows = np.sort(np.random.default_rng(seed).permutation(total)[:count])
         return chosen(self, rows)
 

@@ -14,7 +14,7 @@ from tfeff.data.text.offset_tokenizer import encode_with_offsets
 from tfeff.data.text.tokenizers import check_tokenizer
 from tfeff.tasks.augmentation.mlm_candidates import MLMCandidates
 from tfeff.tasks.augmentation.word_vectors import WordVectors
-from tfeff.utils.checks import MAX_SEED, check_integer, is_number
+from tfeff.utils.checks import check_integer, check_seed, is_number
 
 
 def augment(
@@ -102,7 +102,7 @@ def augment(
         raise ValueError(f"`rate` must be in [0, 1]. Received: {rate=!r:.80}")
     copies = check_integer("copies", copies)
     candidates = check_integer("candidates", candidates)
-    seed = check_integer("seed", seed, 0, MAX_SEED)
+    seed = check_seed(seed)
     batch_size = check_integer("batch_size", batch_size)
     model = MLMCandidates(masked_lm, tokenizer, candidates, batch_size)
 
