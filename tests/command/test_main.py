@@ -48,6 +48,9 @@ def test_help_of_a_command(capsys):
     ("arguments", "message"),
     [
         (("pretrain", "--num_layers=2"), r"give --override=num_layers=VALUE\. See"),
+        (("pretrain", "--num_train_epochs=2"), r"flag 'num_train_epochs'\. See: tfeff"),
+        (("pretrain", "--lr=1"), r"flag 'lr'\. Its name is --learning_rate\. See"),
+        (("finetune", "--lr=1"), r"flag 'lr'\. Its name is --learning_rates\. See"),
         (("pretrain", "--run_di=x"), r"Did you mean: run_dir \? See: tfeff pretrain"),
         (("presets", "--num_layers=2"), r"flag 'num_layers'\. See: tfeff presets"),
         (("finetune", "--learning_rates=1e-3", "1e-4"), "and several values commas"),

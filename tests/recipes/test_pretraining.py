@@ -240,6 +240,7 @@ def test_a_run_that_diverges_says_so(corpus, tmp_path):
         (["--objective=masked_ml"], "objective='masked_ml'. Did you mean 'masked_lm'?"),
         (["--strategy=gpu"], "`strategy` must be one of"),
         (["--override=num_layers"], "NAME=VALUE"),
+        (["--override=num_layers=1,hidden_dim=32"], "must be one NAME=VALUE, given"),
         (["--override=num_layer=2"], "Did you mean 'num_layers'?"),
         (["--corpus=nowhere/*.txt"], "nowhere/*.txt"),
         (["--strategy=tpu"], "TPU"),

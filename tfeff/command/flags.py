@@ -8,6 +8,7 @@ from absl import flags
 from tfeff.command.flag_groups import grouped
 from tfeff.recipes.fields import Field, fields_of
 from tfeff.recipes.settings import Settings
+from tfeff.utils.checks import known_keywords
 from tfeff.utils.job_output import say
 
 WIDTH = 88  # The most characters of a line.
@@ -15,6 +16,23 @@ _CONFIG = (
     "A paper's settings by name, as `tfeff configs` lists them; flags that are given "
     "replace them."
 )
+# Names in Hugging Face's scripts, and the settings that a command may have for them.
+_OF_OTHERS = {
+    "gradient_accumulation_steps": ("accumulation_steps",),
+    "lr": ("learning_rate", "learning_rates"),
+    "max_grad_norm": ("global_clipnorm",),
+    "max_seq_length": ("sequence_length",),
+    "max_steps": ("steps",),
+    "mlm_probability": ("mask_rate",),
+    "model_name_or_path": ("pretrained",),
+    "num_train_epochs": ("epochs",),
+    "output_dir": ("run_dir",),
+    "per_device_train_batch_size": ("batch_size", "batch_sizes"),
+    "task_name": ("task",),
+    "tokenizer_name": ("tokenizer",),
+    "train_file": ("corpus", "train", "examples"),
+    "validation_file": ("validation", "dev"),
+}
 
 
 def parse(cls: type[Settings], arguments: Sequence[str]) -> Settings:
@@ -41,16 +59,12 @@ def parse(cls: type[Settings], arguments: Sequence[str]) -> Settings:
     try:
         _, *left = values(["tfeff", *arguments])
     except flags.UnrecognizedFlagError as error:
-        message, name = str(error), error.flagname
-        if "Did you mean" not in message:
+        message = str(error)
+        advice = _advice(cls, error.flagname)
+        if advice:
+            message = f"{message.partition('. Did you mean')[0]}. {advice}"
+        elif "Did you mean" not in message:
             message += "."
-            bases = (base for base in cls.__mro__[1:] if issubclass(base, Settings))
-            if any(name == field.name for base in bases for field in fields_of(base)):
-                message += " It is a setting of other commands, which this one lacks."
-            elif any(field.name == "override" for field in fields):
-                message += (
-                    f" If it is an argument of encoders, give --override={name}=VALUE."
-                )
         raise ValueError(message) from None
     except flags.Error as error:
         raise ValueError(str(error)) from None
@@ -84,6 +98,23 @@ def parse(cls: type[Settings], arguments: Sequence[str]) -> Settings:
     settings = cls(**found)
     _tell_of_twice(fields, values)
     return settings
+
+
+def _advice(cls, name):
+    """What to give in place of an unknown flag, a sentence; '' if nothing is known."""
+    names = {field.name for field in fields_of(cls)}
+    for here in _OF_OTHERS.get(name, ()):
+        if here in names:
+            return f"Its name is --{here}."
+    bases = (base for base in cls.__mro__[1:] if issubclass(base, Settings))
+    if any(name == field.name for base in bases for field in fields_of(base)):
+        return "It is a setting of other commands, which this one lacks."
+    if "override" in names:
+        from tfeff.encoders import Encoder
+
+        if name in known_keywords(Encoder):
+            return f"It is an argument of encoders: give --override={name}=VALUE."
+    return ""
 
 
 def _check_others(fields, values):

@@ -10,6 +10,7 @@ import math
 import numbers
 import operator
 import os
+import re
 import types
 import typing
 from collections.abc import Sequence
@@ -246,7 +247,7 @@ def parse_argument(name: str, text: str) -> tuple[str, object]:
         text: `NAME=VALUE`.
 
     Raises:
-        ValueError: if there is no `=`.
+        ValueError: if there is no `=`, or several ones with a comma between.
     """
     argument, equals, value = str(text).partition("=")
     if not equals:
@@ -254,6 +255,11 @@ def parse_argument(name: str, text: str) -> tuple[str, object]:
     try:
         return argument, json.loads(value)
     except ValueError:
+        if re.search(r",\w+=", value):
+            raise ValueError(
+                f"`{name}` must be one NAME=VALUE, given once for each name. "
+                f"Received: {text!r}"
+            ) from None
         return argument, value
 
 
