@@ -3,6 +3,7 @@
 It imports no library, so that the command's help need not wait for TensorFlow.
 """
 
+import contextlib
 import dataclasses
 import inspect
 import json
@@ -265,8 +266,9 @@ def parse_argument(name: str, text: str) -> tuple[str, object]:
 
 def _text(value):
     """A value as `parse_argument` reads it; strings without quotes where they can."""
-    if isinstance(value, str) and parse_argument("", f"x={value}")[1] == value:
-        return value
+    with contextlib.suppress(ValueError):
+        if parse_argument("", f"x={value}")[1] == value:
+            return str(value)
     return json.dumps(value)
 
 
