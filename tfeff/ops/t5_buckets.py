@@ -3,6 +3,7 @@
 import bisect
 import math
 
+import numpy as np
 from keras import ops
 
 from tfeff.utils.checks import check_integer
@@ -103,13 +104,13 @@ def t5_buckets(
         Raffel et al., "Exploring the limits of transfer learning", section 2.1.
     """
     x = ops.cast(relative_positions, "int32")
-    starts = ops.convert_to_tensor(_t5_side_starts(num_buckets, max_distance), "int32")
+    starts = _t5_side_starts(num_buckets, max_distance)
+    last = starts[-1]
+    buckets = np.searchsorted(starts, np.arange(last + 1), side="right")
     # Not `ops.minimum`: Keras on JAX makes a float of it where floats are bfloat16.
-    distance = ops.abs(ops.clip(x, -max_distance, max_distance))
-    # TensorFlow searches for values of one dimension alone.
-    buckets = ops.searchsorted(starts, ops.reshape(distance, [-1]), side="right")
+    distance = ops.abs(ops.clip(x, -last, last))
     right = ops.cast(x > 0, "int32") * (num_buckets // 2)
-    return ops.reshape(buckets, ops.shape(x)) + right
+    return ops.take(ops.convert_to_tensor(buckets, "int32"), distance) + right
 
 
 def _t5_side_starts(num_buckets: int, max_distance: int) -> list[int]:
