@@ -161,10 +161,21 @@ def test_numbers_of_numpy_and_repeated_ids(tmp_path):
         write_predictions("RACE", "test", ["a", "a"], [1, 0], tmp_path)
 
 
-def test_ratings_of_ones_own_have_seven_digits(tmp_path):
+def test_ratings_of_ones_own_are_read_back(tmp_path):
     own = tsv_dataset("Prices", ("text",), "price")
-    prices = np.array([123456.75, 0.000123456789], "float32")
-    texts = TextExamples(("a", "b"), ids=("0", "1"))
+    prices = [
+        0.1,
+        123456.75,
+        0.000123456789,
+        2e7,
+        2e7 + 2,
+        -1e-30,
+        2.4901412,
+        2.4901414,
+    ]
+    prices = np.array(prices, "float32")
+    texts = TextExamples(tuple("abcdefgh"))
     (path,) = own.write_predictions("test", texts, prices, tmp_path)
     with open(path) as file:
-        assert file.read().split()[2:] == ["0", "123456.8", "1", "0.0001234568"]
+        written = file.read().split()[3::2]
+    assert written[0] == "0.1" and np.float32(written).tolist() == prices.tolist()

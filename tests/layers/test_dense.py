@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from tests.checks import assert_close, randomize, variables_of
+from tfeff.compat.layers import frozen_kernel
 from tfeff.layers.dense import Dense
+from tfeff.layers.grouped_dense import GroupedDense
 
 INPUTS = np.random.default_rng(2).normal(size=(2, 5, 8)).astype("float32")
 
@@ -57,6 +59,23 @@ def test_adapters():
         layer.enable_lora(2)
         randomize(variables_of(layer))
     check_same(*layers)
+
+
+@pytest.mark.parametrize("cls", [Dense, GroupedDense])
+def test_an_adapted_kernel_is_saved_in_full_precision(cls, tmp_path):
+    def model(dtype):
+        groups = {"num_groups": 2} if cls is GroupedDense else {}
+        layer = cls(6, dtype=dtype, **groups)
+        return layer, keras.Sequential([keras.Input((5, 8)), layer])
+
+    layer, adapted = model("mixed_bfloat16")
+    dense = getattr(layer, "dense", layer)
+    dense.enable_lora(2)  # It begins with a change of 0.
+    adapted.save_weights(tmp_path / "model.weights.h5")
+    loaded, plain = model("float32")
+    plain.load_weights(tmp_path / "model.weights.h5")
+    kernel = getattr(loaded, "dense", loaded).kernel
+    np.testing.assert_array_equal(kernel, frozen_kernel(dense))
 
 
 def test_reads_what_keras_wrote(tmp_path):

@@ -113,17 +113,21 @@ def new_file(folder: str | os.PathLike, name: str) -> str:
 def predicted_texts(
     examples: TextExamples | ChoiceExamples,
     predictions: np.ndarray,
-    rating_format: str = ".7g",
+    rating_format: str | None = None,
 ) -> dict[str, str]:
     """The prediction for each id: a label's name, or a rating.
 
-    A rating has seven significant digits by default, which are those of float32.
+    A rating has the digits by which float32 tells it from all others, where no format
+    says how many.
     """
     check_fields("examples", examples.ids)
     names = examples.label_names
-    texts = (
-        format(p, rating_format) if names is None else names[p] for p in predictions
-    )
+    if names is not None:
+        texts = [names[prediction] for prediction in predictions]
+    elif rating_format is not None:
+        texts = [format(rating, rating_format) for rating in predictions]
+    else:
+        texts = [str(np.float32(rating)).removesuffix(".0") for rating in predictions]
     return dict(zip(examples.ids, texts))
 
 

@@ -5,8 +5,30 @@ from tfeff.compat.layers import frozen_kernel
 from tfeff.layers.initializer import bert_initializer
 
 
+class _Adaptable:
+    """Mixin of Keras' layers with a kernel, which may be quantized or adapted."""
+
+    def quantize(self, mode=None, type_check=True, config=None):
+        # Keras does not quantize subclasses, which may compute something else.
+        super().quantize(mode, type_check=False, config=config)
+
+    def save_own_variables(self, store):
+        arrays = {}
+        super().save_own_variables(arrays)
+        if self.lora_enabled and self.quantization_mode is None:
+            # Keras rounds the merged kernel to the dtype in which the layer computes.
+            arrays["0"] = merged_kernel(self)
+        for name, array in arrays.items():
+            store[name] = array
+
+
 @keras.saving.register_keras_serializable(package="tfeff")
-class Dense(keras.layers.Dense):
+class EinsumDense(_Adaptable, keras.layers.EinsumDense):
+    """Keras' layer, whose kernel with an adapter is saved in full precision."""
+
+
+@keras.saving.register_keras_serializable(package="tfeff")
+class Dense(_Adaptable, keras.layers.Dense):
     """Keras' layer with an accurate gradient of the bias in bfloat16.
 
         y = g(x W + b)
@@ -41,19 +63,6 @@ class Dense(keras.layers.Dense):
             return ops.matmul(vectors, self.kernel)
         outputs = self(ops.expand_dims(vectors, 0))[0]
         return outputs if self.bias is None else outputs - self.bias
-
-    def quantize(self, mode=None, type_check=True, config=None):
-        # Keras does not quantize subclasses, which may compute something else.
-        super().quantize(mode, type_check=False, config=config)
-
-    def save_own_variables(self, store):
-        arrays = {}
-        super().save_own_variables(arrays)
-        if self.lora_enabled and self.quantization_mode is None:
-            # Keras rounds the merged kernel to the dtype in which the layer computes.
-            arrays["0"] = merged_kernel(self)
-        for name, array in arrays.items():
-            store[name] = array
 
 
 def bert_dense(units: int, **kwargs) -> Dense:

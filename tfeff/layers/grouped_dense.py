@@ -8,6 +8,7 @@ from tfeff.layers.checks import (
     check_initializer,
     check_last_axis,
 )
+from tfeff.layers.dense import EinsumDense
 from tfeff.layers.initializer import initializer_by_group
 from tfeff.layers.layer import Layer
 from tfeff.utils.checks import check_integer
@@ -87,7 +88,7 @@ class GroupedDense(Layer):
         self.num_axes = min(max(len(inputs_shape) - 1, 1), 6)
         # Axes by letter: Keras cannot quantize an equation with an ellipsis.
         axes = "abcdef"[: self.num_axes]
-        self.dense = keras.layers.EinsumDense(
+        self.dense = EinsumDense(
             f"{axes}gi,gio->{axes}go",
             output_shape=(
                 *(None for _ in axes[1:]),
