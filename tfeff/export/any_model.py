@@ -86,7 +86,11 @@ def predict_endpoint(
             f"`model` must have outputs for {', '.join(INPUTS)} of texts. Received: "
             f"model={model!r}, whose call ends in {type(error).__name__}: {error}"
         ) from error
-    _by_name(outputs)
+    if not _by_name(outputs):
+        raise ValueError(
+            "`model` must have outputs. Received: "
+            f"model={model!r}, which gives {outputs!r}"
+        )
 
     def answer(rows, starts):
         rows = limit_cells("tokens", rows, max_tokens, text_encoder.padded_length)

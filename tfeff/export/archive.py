@@ -12,6 +12,7 @@ import tensorflow as tf
 from tfeff.data.finetuning.packing import pair_frame
 from tfeff.data.text.tokenizers import special_token_ids
 from tfeff.encoders import Encoder
+from tfeff.encoders.own_calls import has_own_call
 from tfeff.export.any_model import (
     check_inputs,
     find_encoder,
@@ -69,6 +70,8 @@ def make_archive(
     special_token_ids(tokenizer)
     check_vocabulary("tokenizer", tokenizer, encoder)
     fixed_length = check_inputs(model) if make is _any_model else None
+    if make is not _any_model:
+        _check_outputs(model)
     if sequence_length is None:
         own = model.sequence_length if isinstance(model, SentenceEmbedding) else None
         sequence_length = fixed_length or own or encoder.max_sequence_length
@@ -94,6 +97,33 @@ def make_archive(
         with forward_only():
             archive.add_endpoint(name, with_rank_checks(function, ranks), specs)
     return archive
+
+
+def _check_outputs(model):
+    """Raises unless a `call` of the user's own gives what its class serves."""
+    if not has_own_call(model):
+        return
+    sample = keras.tree.map_structure(
+        lambda x: tf.zeros([2 if size is None else size for size in x.shape], x.dtype),
+        model.input,
+    )
+    of_class = keras.Model(model.input, model.output)
+    expected, given = (
+        keras.tree.map_structure(_shape, call(sample, training=False))
+        for call in (of_class, model)
+    )
+    found = given
+    if isinstance(expected, dict) and isinstance(given, dict):  # There may be others.
+        found = {name: given[name] for name in expected if name in given}
+    if found != expected:
+        raise ValueError(
+            "`model` must have a `call` whose outputs are those of its class, such as "
+            f"{expected}. Received: model={model!r}, which gives {given}"
+        )
+
+
+def _shape(tensor):
+    return f"{keras.backend.standardize_dtype(tensor.dtype)} {tuple(tensor.shape)}"
 
 
 def _warn_of_padding(encoder):
