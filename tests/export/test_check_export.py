@@ -1,6 +1,7 @@
 """Digests of an export: every damaged file is found and named."""
 
 import random
+import shutil
 import subprocess
 
 import pytest
@@ -35,6 +36,20 @@ def test_every_file_has_a_digest(export):
     assert {"saved_model.pb", "variables/variables.index"} < names
     tfeff.export.check_export(export)
     assert sha256sum(export).returncode == 0
+
+
+def test_a_file_without_a_digest_is_named(export):
+    serving = export / "assets.extra" / "tf_serving_warmup_requests"
+    serving.parent.mkdir()
+    serving.write_bytes(b"1")
+    tfeff.export.check_export(export)
+    shutil.rmtree(serving.parent)
+    path = export / "SHA256SUMS"
+    whole = path.read_text()
+    path.write_text(whole[: whole.index("\n") + 1])
+    with pytest.raises(ValueError, match="must have all files .*saved_model.pb"):
+        tfeff.export.check_export(export)
+    path.write_text(whole)
 
 
 @pytest.mark.slow

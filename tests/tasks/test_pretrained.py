@@ -183,6 +183,14 @@ def test_a_run_that_is_not_finished(tmp_path):
         load_pretrained(tmp_path)
 
 
+def test_a_preset_that_is_no_folder_is_named(tmp_path):
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints" / "step-00000003.keras").touch()
+    (tmp_path / "preset").symlink_to(tmp_path / "gone")
+    with pytest.raises(ValueError, match="a run whose preset/ is a file, or a link"):
+        load_pretrained(tmp_path)
+
+
 def test_a_preset_is_replaced_where_it_is_asked_for(saved, tmp_path):
     run, encoder = saved
     path = tmp_path / "new" / "preset"

@@ -14,6 +14,7 @@ from tests.subjects.files import flip_bit
 from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tfeff.training import RunDirectory, load_checkpoint, save_checkpoint
 from tfeff.training.checkpoint_file import load_notes
+from tfeff.training.run_seal import seal_folder
 
 NOTES = {"metrics.csv": "epoch,loss,step\n0,2.5,5\n"}
 
@@ -59,6 +60,25 @@ def test_every_flipped_byte_of_a_checkpoint_is_found_or_changes_nothing(
         flip_bit(path, place, bit)
     assert found > least_found and harmless < most_harmless
     load_checkpoint(path)
+
+
+def test_another_checkpoint_in_the_place_of_a_finished_run_s_is_found(tmp_path):
+    run = RunDirectory(tmp_path / "run", {})
+    other = str(tmp_path / "other.keras")
+    inside = [run.path("checkpoints", "step-00000001.keras"), run.path("model.keras")]
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    os.mkdir(run.path("checkpoints"))
+    for path in inside:
+        save_checkpoint(model, path, NOTES)
+    model.set_weights([weight + 1 for weight in model.get_weights()])
+    save_checkpoint(model, other, NOTES)
+    seal_folder(run.path())
+    for path in inside:
+        load_checkpoint(path)
+        shutil.copyfile(other, path)
+        for load in (load_checkpoint, load_notes):
+            with pytest.raises(ValueError, match=f"Damaged since .*{path}"):
+                load(path)
 
 
 @pytest.fixture

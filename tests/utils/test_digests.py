@@ -4,7 +4,13 @@ import subprocess
 
 import pytest
 
-from tfeff.utils.digests import check_digests, write_digests
+from tfeff.utils.digests import (
+    check_digests,
+    check_file,
+    sha256,
+    write_digests,
+    write_list,
+)
 
 
 @pytest.fixture
@@ -59,3 +65,24 @@ def test_the_digests_of_a_folder_are_of_linked_folders_too(tmp_path):
     (tmp_path / "elsewhere" / "weights").write_text("two")
     with pytest.raises(ValueError, match="link/weights"):
         check_digests(str(tmp_path / "folder"))
+
+
+@pytest.mark.parametrize("kind", ["empty", "half", "a folder", "a link", "no line end"])
+@pytest.mark.parametrize("name", ["SHA256SUMS", "a.json.sha256"])
+def test_damaged_digests_are_none_of_a_file(name, kind, folder):
+    path = folder / name
+    if name != "SHA256SUMS":
+        write_list(str(path), {"a.json": sha256(str(folder / "a.json"))})
+    check_file(str(folder / "a.json"))
+    whole = path.read_text()
+    path.unlink()
+    if kind == "a folder":
+        path.mkdir()
+    elif kind == "a link":
+        path.symlink_to(folder / "gone")
+    else:
+        half = whole[: len(whole) // 2]
+        parts = {"empty": "", "half": half, "no line end": whole.rstrip()}
+        path.write_text(parts[kind])
+    with pytest.raises(ValueError, match=f"Damaged since it was written: .*{name}. It"):
+        check_file(str(folder / "a.json"))

@@ -2,7 +2,10 @@ import os
 
 from tfeff.export.versions import versions
 from tfeff.storage.local import current_folder
-from tfeff.utils.digests import FILE_NAME, check_digests
+from tfeff.utils.digests import FILE_NAME, check_digests, files_below, read_digests
+
+# TensorFlow Serving's own place for files beside a model, such as requests to warm up.
+_OF_THE_SERVER = "assets.extra/"
 
 
 def check_export(path: str | os.PathLike) -> None:
@@ -19,7 +22,8 @@ def check_export(path: str | os.PathLike) -> None:
     Raises:
         TypeError: if `path` is no path.
         ValueError: if there is no `SHA256SUMS` in it, or naming the files that are
-            missing or differ.
+            missing, differ, or are not in it (but for `assets.extra/`, where TensorFlow
+            Serving has files of yours).
 
     Example:
     ```python
@@ -39,3 +43,14 @@ def check_export(path: str | os.PathLike) -> None:
                 f"`save_for_serving` writes it. Received: path={path!r}"
             )
         check_digests(folder)
+        known = read_digests(folder)
+        others = [
+            name
+            for name in files_below(folder)
+            if name not in known and not name.startswith(_OF_THE_SERVER)
+        ]
+        if others:
+            raise ValueError(
+                f"{FILE_NAME} of {folder} must have all files of the export. It has "
+                f"not: {', '.join(others)}"
+            )

@@ -48,7 +48,7 @@ from tfeff.utils.json_files import read_object
 from tfeff.utils.naming import named_as
 from tfeff.utils.paths import check_path, is_hub_name, is_url
 from tfeff.utils.reading import DAMAGE, is_unreadable
-from tfeff.utils.run_files import CHECKPOINTS
+from tfeff.utils.run_files import CHECKPOINTS, PRESET
 from tfeff.utils.types import DType
 
 
@@ -307,7 +307,10 @@ def find_preset(path):
         steps = []
         with contextlib.suppress(OSError):  # Steps are only advice.
             steps = checkpoint_steps(os.path.join(path, CHECKPOINTS))
-        if steps and preset == path:
+        beside = os.path.join(path, PRESET)
+        if preset == path and os.path.lexists(beside) and not os.path.isdir(beside):
+            known = f"a run whose {PRESET}/ is a file, or a link to what is not there"
+        elif steps and preset == path:
             known = (
                 "a run that is not finished, with checkpoints of steps "
                 f"{', '.join(map(str, steps))}: its encoder is '{path}@{steps[-1]}'"

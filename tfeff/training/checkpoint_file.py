@@ -16,9 +16,11 @@ from tfeff.layers.checks import check_model
 from tfeff.storage.arguments import READ, REPLACE, paths
 from tfeff.training.checkpoint_folder import step_in_name
 from tfeff.utils.checks import check_bool, check_json
+from tfeff.utils.digests import check_file
 from tfeff.utils.files import atomic_file
 from tfeff.utils.paths import check_path
 from tfeff.utils.reading import DAMAGE, raise_unreadable
+from tfeff.utils.run_files import CHECKPOINTS
 
 STEP = "tfeff_step"  # The note that `Checkpoints` adds to a user's.
 # Files in the archive beside Keras' own, which Keras ignores.
@@ -163,6 +165,10 @@ def _archive(path):
     """The archive of a checkpoint; errors are damage, unless the system refuses it."""
     if not os.path.exists(check_path("path", path)):
         raise ValueError(f"`path` must be a file: there is no checkpoint at {path}")
+    check_file(path)
+    folder = os.path.dirname(os.path.abspath(path))
+    if os.path.basename(folder) == CHECKPOINTS:
+        check_file(path, os.path.dirname(folder))  # A finished run has all digests.
     try:
         with zipfile.ZipFile(path) as archive:
             _check_members(path, archive.infolist())

@@ -5,6 +5,7 @@
 
 import hashlib
 import os
+import re
 from collections.abc import Container, Iterable, Mapping
 from typing import IO
 
@@ -13,6 +14,7 @@ from tfeff.utils.reading import walk
 
 FILE_NAME = "SHA256SUMS"
 SUFFIX = ".sha256"
+_LINE = re.compile(r"([0-9a-f]{64})  ([^\0]+)")
 
 
 def write_digests(folder: str, names: Iterable[str] | None = None) -> None:
@@ -68,13 +70,14 @@ def check_file(path: str, folder: str | None = None) -> None:
         folder: where its `SHA256SUMS` is; `None` means the file's folder.
 
     Raises:
-        ValueError: if it differs.
+        ValueError: if it differs, or the digests are damaged themselves.
     """
     for list_path in (
         path + SUFFIX,
         os.path.join(folder or os.path.dirname(path), FILE_NAME),
     ):
-        if os.path.isfile(list_path):
+        if os.path.lexists(list_path):
+            _check_list(list_path)
             compare(list_path, os.path.relpath(path, os.path.dirname(list_path) or "."))
 
 
@@ -90,23 +93,33 @@ def compare(list_path: str, only: str | None = None) -> None:
     Raises:
         ValueError: naming the files that differ.
     """
+    if only is None:
+        _check_list(list_path)
     folder = os.path.dirname(list_path)
-    damaged = []
-    for digest, name in read_list(list_path):
-        path = os.path.join(folder, name)
-        if only not in (None, name):
-            continue
-        if not name or "\0" in name:
-            damaged.append(list_path)
-        elif os.path.isfile(path) and sha256(path) != digest:
-            damaged.append(path)
+    damaged = [
+        path
+        for digest, name in read_list(list_path)
+        if only in (None, name)
+        and os.path.isfile(path := os.path.join(folder, name))
+        and sha256(path) != digest
+    ]
     if damaged:
-        raise ValueError(
-            f"Damaged since it was written: {', '.join(damaged)}. It is not as "
-            f"{os.path.basename(list_path)} has it, unless that file is the damaged "
-            "one. Restore the file, or delete it where a run makes it again. If it was "
-            f"changed on purpose, delete {list_path}."
-        )
+        raise _damage(list_path, damaged)
+
+
+def _check_list(list_path):
+    """Raises unless all lines of a file of digests are as they were written."""
+    if not all(name for _, name in read_list(list_path)):
+        raise _damage(list_path, [list_path])
+
+
+def _damage(list_path, damaged):
+    return ValueError(
+        f"Damaged since it was written: {', '.join(damaged)}. It is not as "
+        f"{os.path.basename(list_path)} has it, unless that file is the damaged "
+        "one. Restore the file, or delete it where a run makes it again. If it was "
+        f"changed on purpose, delete {list_path}."
+    )
 
 
 def write_list(list_path: str, digests: Mapping[str, str]) -> None:
@@ -116,10 +129,15 @@ def write_list(list_path: str, digests: Mapping[str, str]) -> None:
 
 def read_list(list_path: str) -> list[tuple[str, str]]:
     """The digests and names of a file of digests; no name where a line is damaged."""
+    if not os.path.isfile(list_path):  # A folder, or a link to what is missing.
+        return [("", "")]
     with open(list_path, "rb") as file:
         text = file.read().decode("utf-8", "surrogateescape")
-    parts = (line.partition("  ") for line in text.removesuffix("\n").split("\n"))
-    return [(digest, name) for digest, _, name in parts]
+    lines = text.removesuffix("\n").split("\n")
+    if not text.endswith("\n"):
+        lines.append("")  # The end is missing.
+    found = (_LINE.fullmatch(line) for line in lines)
+    return [(line[1], line[2]) if line else ("", "") for line in found]
 
 
 def read_digests(folder: str) -> dict[str, str]:
