@@ -180,8 +180,36 @@ def test_what_batches_are_made_of_is_told():
 
     with pytest.raises(ValueError):  # Keras' own, of an empty one.
         model.fit(Frame(), verbose=0)
+    names = np.array(["x", "y"])
     with pytest.raises(TypeError, match="`y` must be numbers"):
-        model.fit({}, np.array(["x", "y"]), verbose=0)
+        model.fit({}, names, verbose=0)
+    x, y = rows.inputs, np.array([1])
+    for wrong, name in (
+        (rows, "validation_data` must be batches"),
+        ((rows, y), r"validation_data\[0\]` must be batches"),
+        ((x, names), r"validation_data\[1\]` must be numbers"),
+    ):
+        with pytest.raises(TypeError, match=f"`{name}"):
+            model.fit(x, y, validation_data=wrong, verbose=0)
+
+
+def test_lists_of_numbers_are_no_arrays():
+    model = tfeff.tasks.Classifier(training_steps.encoder(), 2)
+    model.compile()
+    examples = tfeff.data.TextExamples(["a b"], labels=[1], label_names=("x", "y"))
+    x, y = tfeff.data.text_features(examples, tokenizer(), 8).inputs, np.array([1])
+    weight = np.ones(1)
+    listed = x | {"token_ids": x["token_ids"].tolist()}
+    for call in (model.fit, model.evaluate, model.train_on_batch, model.test_on_batch):
+        for given, name in (
+            ((x, [1]), "y"),
+            ((x, y, [1.0]), "sample_weight"),
+            ((listed, y), r"x\['token_ids'\]"),
+        ):
+            names = dict(zip(("x", "y", "sample_weight"), given))
+            with pytest.raises(TypeError, match=f"`{name}` must be an array, such as"):
+                call(**names)
+        call(x=x, y=y, sample_weight=weight)
 
 
 def test_updates_of_a_fit_that_goes_on():

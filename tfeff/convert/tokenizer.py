@@ -137,6 +137,9 @@ def file_without_segments(directory: str) -> str | None:
     """The file by which pairs are one segment in transformers; `None` for none."""
     config = _settings(directory, "tokenizer_config.json")
     names = config.get("model_input_names", None)
+    # Transformers 5 alone write this class, and its inputs are no segments by default.
+    if names is None and config.get("tokenizer_class", None) == "TokenizersBackend":
+        names = ()
     if names is not None and "token_type_ids" not in names:
         return config.path
     file = TokenizerJson.find(directory)

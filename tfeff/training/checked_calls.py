@@ -10,6 +10,7 @@ import keras
 
 from tfeff.compat.layers import sublayers
 from tfeff.training.fit_data import (
+    check_array,
     check_batches,
     check_class_weight,
     check_classes,
@@ -55,6 +56,7 @@ class ChecksCalls(keras.Model):
         """
         given = call_arguments("fit", x, y, *args, **kwargs)
         check_batches(self, x, y)
+        check_array("sample_weight", given.get("sample_weight"))
         traced = self._trains if self.train_function is not None else None
         if traced not in (None, self._trained_weights()):
             raise ValueError(
@@ -68,7 +70,11 @@ class ChecksCalls(keras.Model):
         validation = given.get("validation_data")
         check_classes(self, "y", y)
         if isinstance(validation, (tuple, list)) and len(validation) > 1:
-            check_classes(self, "validation_data[1]", validation[1])
+            names = ("validation_data[0]", "validation_data[1]")
+            check_batches(self, validation[0], validation[1], names)
+            check_classes(self, names[1], validation[1])
+        else:
+            check_batches(self, validation, names=("validation_data", "y"))
         check_ends(x, "steps_per_epoch", given)
         check_ends(validation, "validation_steps", given)
         for text in self._fit_warnings(num_updates(x, given)):
@@ -89,6 +95,7 @@ class ChecksCalls(keras.Model):
         """
         given = call_arguments("evaluate", x, *args, **kwargs)
         check_batches(self, x, given.get("y"))
+        check_array("sample_weight", given.get("sample_weight"))
         check_ends(x, "steps", given)
         check_classes(self, "y", given.get("y"))
         with self._anew_after_errors("test_function"):
@@ -132,6 +139,8 @@ class ChecksCalls(keras.Model):
                 "`y` must be the targets of the batch beside `class_weight`. "
                 "Received: y=None"
             )
+        check_batches(self, x, y)
+        check_array("sample_weight", sample_weight)
         check_class_weight(self, class_weight, x, y, sample_weight)
         check_classes(self, "y", y)
         with self._anew_after_errors("train_function"):
@@ -139,10 +148,23 @@ class ChecksCalls(keras.Model):
                 x, y, sample_weight, class_weight, return_dict
             )
 
-    def test_on_batch(self, *args: Any, **kwargs: Any) -> Any:
-        """As `keras.Model.test_on_batch`."""
+    def test_on_batch(
+        self,
+        x: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        return_dict: bool = False,
+    ) -> Any:
+        """As `keras.Model.test_on_batch`.
+
+        Raises:
+            TypeError, ValueError: for `x` or `y`, as `evaluate`.
+        """
+        check_batches(self, x, y)
+        check_array("sample_weight", sample_weight)
+        check_classes(self, "y", y)
         with self._anew_after_errors("test_function"):
-            return super().test_on_batch(*args, **kwargs)
+            return super().test_on_batch(x, y, sample_weight, return_dict)
 
     @contextlib.contextmanager
     def _anew_after_errors(self, *functions: str) -> Iterator[None]:

@@ -26,34 +26,55 @@ _MADE_BY = {
 }
 
 
-def check_batches(model: keras.Model, x: Any, y: Any = None) -> None:
+def check_batches(
+    model: keras.Model, x: Any, y: Any = None, names: tuple[str, str] = ("x", "y")
+) -> None:
     """Raises for what batches are made of, which Keras cannot name.
 
     Args:
         model: the model that is given `x`. One that reads strings may get texts.
         x, y: the arguments of `fit`.
+        names: what they are called there.
 
     Raises:
-        TypeError: if `x` are features, examples or a cache, or one of both is texts.
+        TypeError: if `x` are features, examples or a cache, or one of both is texts, or
+            lists of numbers.
     """
     for method, way in _MADE_BY.items():
         # A data frame has a `sample`, too, and is fine.
         if hasattr(x, method) and type(x).__module__.startswith("tfeff."):
             raise TypeError(
-                f"`x` must be batches, such as {way}. "
-                f"Received: x of type {type(x).__name__}"
+                f"`{names[0]}` must be batches, such as {way}. "
+                f"Received: {names[0]} of type {type(x).__name__}"
             )
+    parts = x.items() if isinstance(x, Mapping) else ()
+    for name, value in ((names[0], x), (names[1], y)):
+        check_array(name, value)
+    for name, value in parts:
+        check_array(f"{names[0]}[{name!r}]", value)
     inputs = getattr(model, "inputs", None) or ()
     if not inputs or any(part.dtype == "string" for part in inputs):
         return
     for name, value, way in (
-        ("x", x, f"{_FEATURES}, where x are `TextExamples`"),
-        ("y", y, "indices of the names"),
+        (names[0], x, f"{_FEATURES}, where x are `TextExamples`"),
+        (names[1], y, "indices of the names"),
     ):
         if _is_text(value):
             raise TypeError(
                 f"`{name}` must be numbers, such as {way}. Received: texts as {name}"
             )
+
+
+def check_array(name: str, value: Any) -> None:
+    """Raises for a list of numbers: Keras takes lists for several arrays."""
+    first = value
+    while isinstance(first, (list, tuple)) and first:
+        first = first[0]
+    if first is not value and isinstance(first, numbers.Number):
+        raise TypeError(
+            f"`{name}` must be an array, such as np.array({name}). "
+            f"Received: a {type(value).__name__} of {len(value)}"
+        )
 
 
 def check_classes(model: keras.Model, name: str, y: Any) -> None:
