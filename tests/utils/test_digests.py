@@ -67,7 +67,7 @@ def test_the_digests_of_a_folder_are_of_linked_folders_too(tmp_path):
         check_digests(str(tmp_path / "folder"))
 
 
-@pytest.mark.parametrize("kind", ["empty", "half", "a folder", "a link", "no line end"])
+@pytest.mark.parametrize("kind", ["empty", "a part", "a folder", "a link"])
 @pytest.mark.parametrize("name", ["SHA256SUMS", "a.json.sha256"])
 def test_damaged_digests_are_none_of_a_file(name, kind, folder):
     path = folder / name
@@ -81,8 +81,6 @@ def test_damaged_digests_are_none_of_a_file(name, kind, folder):
     elif kind == "a link":
         path.symlink_to(folder / "gone")
     else:
-        half = whole[: len(whole) // 2]
-        parts = {"empty": "", "half": half, "no line end": whole.rstrip()}
-        path.write_text(parts[kind])
+        path.write_text("" if kind == "empty" else whole[:20])
     with pytest.raises(ValueError, match=f"Damaged since it was written: .*{name}. It"):
         check_file(str(folder / "a.json"))

@@ -100,11 +100,11 @@ def read_conll(
     assert [row.tolist() for row in examples.labels] == [[1, 0], [0]]
     ```
     """
-    path = check_existing("path", path)
     label_names = _names(label_names)
     word_column = check_integer("word_column", word_column, -100)
     label_column = check_integer("label_column", label_column, -100)
     check_bool("label_optional", label_optional)
+    path = check_existing("path", path)
     lines = list(numbered_lines(path))
     has_tabs = any("\t" in line.strip(_BLANKS) for _, line in lines)
     rows = [

@@ -78,10 +78,10 @@ def read_mrqa(
         Fisch et al., "MRQA 2019 Shared Task: Evaluating Generalization in Reading
         Comprehension", 2019, section 3.
     """
-    path = check_existing("path", path)
     check_bool("skip_mismatched", skip_mismatched)
     if half is not None:
         check_choice("half", half, ("first", "second"))
+    path = check_existing("path", path)
     records = list(_records(path))
     if half is not None:
         chosen = _half(records, half)

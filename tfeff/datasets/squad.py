@@ -151,8 +151,8 @@ def read_squad(path: str | os.PathLike, skip_mismatched: bool = False) -> SpanEx
         Text", 2016, section 3; "Know What You Don't Know: Unanswerable Questions for
         SQuAD", 2018, section 4.
     """
-    path = check_existing("path", path)
     check_bool("skip_mismatched", skip_mismatched)
+    path = check_existing("path", path)
     records = list(_records(json_file(path), path))
     labelled = any("answers" in record for record, _, _ in records)
     found = (_question(labelled, *record) for record in records)

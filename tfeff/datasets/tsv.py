@@ -140,7 +140,6 @@ def read_tsv(
     assert examples.labels.tolist() == [1, 0]
     ```
     """
-    path = check_existing("path", path)
     label_optional = check_bool("label_optional", label_optional)
     check_bool("skip_malformed", skip_malformed)
     check_bool("any_text", any_text)
@@ -149,6 +148,7 @@ def read_tsv(
     if keep is not None:
         check_callable("keep", keep)
     needed = {*texts} if label_optional else {*texts, label}
+    path = check_existing("path", path)
     rows = _without_blank_ends(numbered_lines(path))
     first_line = 1
     if header is None:

@@ -77,7 +77,8 @@ def check_file(path: str, folder: str | None = None) -> None:
         os.path.join(folder or os.path.dirname(path), FILE_NAME),
     ):
         if os.path.lexists(list_path):
-            _check_list(list_path)
+            if _is_cut_off(list_path):
+                raise _damage(list_path, [list_path])
             compare(list_path, os.path.relpath(path, os.path.dirname(list_path) or "."))
 
 
@@ -93,12 +94,13 @@ def compare(list_path: str, only: str | None = None) -> None:
     Raises:
         ValueError: naming the files that differ.
     """
-    if only is None:
-        _check_list(list_path)
+    digests = read_list(list_path)
+    if only is None and not all(name for _, name in digests):
+        raise _damage(list_path, [list_path])
     folder = os.path.dirname(list_path)
     damaged = [
         path
-        for digest, name in read_list(list_path)
+        for digest, name in digests
         if only in (None, name)
         and os.path.isfile(path := os.path.join(folder, name))
         and sha256(path) != digest
@@ -107,10 +109,16 @@ def compare(list_path: str, only: str | None = None) -> None:
         raise _damage(list_path, damaged)
 
 
-def _check_list(list_path):
-    """Raises unless all lines of a file of digests are as they were written."""
-    if not all(name for _, name in read_list(list_path)):
-        raise _damage(list_path, [list_path])
+def _is_cut_off(list_path):
+    """Whether digests are no file, or one that is empty or ends within a digest.
+
+    Those of somebody else may have lines of another form.
+    """
+    if not os.path.isfile(list_path):  # A folder, or a link to what is missing.
+        return True
+    with open(list_path, "rb") as file:
+        content = file.read()
+    return not content or bool(re.search(rb"(^|\n)[0-9a-f]{1,63}\Z", content))
 
 
 def _damage(list_path, damaged):
@@ -129,7 +137,7 @@ def write_list(list_path: str, digests: Mapping[str, str]) -> None:
 
 def read_list(list_path: str) -> list[tuple[str, str]]:
     """The digests and names of a file of digests; no name where a line is damaged."""
-    if not os.path.isfile(list_path):  # A folder, or a link to what is missing.
+    if not os.path.isfile(list_path):
         return [("", "")]
     with open(list_path, "rb") as file:
         text = file.read().decode("utf-8", "surrogateescape")

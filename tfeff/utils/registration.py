@@ -23,7 +23,7 @@ CLASSES = {
         *("EncoderTextClassifier", "EncoderTextClassifierPreprocessor"),
     ],
     "tfeff.layers.blockwise_attention": ["BlockwiseAttention"],
-    "tfeff.layers.dense": ["Dense"],
+    "tfeff.layers.dense": ["Dense", "EinsumDense"],
     "tfeff.layers.dropout": ["Dropout"],
     "tfeff.layers.dynamic_conv": ["DynamicConv1D"],
     "tfeff.layers.encoder_block": ["EncoderBlock"],
