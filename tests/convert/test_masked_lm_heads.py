@@ -124,6 +124,7 @@ def test_what_has_no_head_is_named(preset, tmp_path):
     assert converted.ignored["masked language model head"] == 5
 
 
+@pytest.mark.quick("roberta-lm_head.bias-lm_head.decoder.bias")
 @pytest.mark.parametrize(
     ("name", "table", "copy"),
     [

@@ -48,7 +48,7 @@ def shuffled():
     return data.unbatch().shuffle(ROWS * STEPS, seed=5).batch(ROWS)
 
 
-@pytest.mark.quick("batches")
+@pytest.mark.slow
 @pytest.mark.parametrize("data", [batches, shuffled])
 def test_no_batch_is_read_to_build_the_model(data):
     found = []
@@ -139,7 +139,7 @@ class PartOfY(tfeff.tasks.Classifier):
         return {"extra": 1.0, "grouped": logs}
 
 
-@pytest.mark.quick("1")
+@pytest.mark.slow
 @pytest.mark.parametrize("steps", [1, 3])
 def test_hooks_and_reports_of_a_model_of_ones_own(steps):
     found = []
@@ -196,7 +196,7 @@ def test_batches_with_none_of_several_replicas_are_refused():
             call()
 
 
-@pytest.mark.quick("True")
+@pytest.mark.slow
 @pytest.mark.parametrize("reads_values", [False, True])
 def test_hooks_of_eager_models(reads_values):
     class Hooked(tfeff.tasks.Classifier):
