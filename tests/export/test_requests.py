@@ -183,8 +183,8 @@ def test_empty_batches_have_empty_answers(traced):
     shapes = {
         "sentence_embeddings": {"embeddings": (0, 16)},
         "token_embeddings": {
-            "embeddings": (0, 0, 16),
-            **{name: (0, 0) for name in ("mask", "token_ids", "tokens")},
+            "embeddings": (0, 1, 16),  # Some models must have a first token.
+            **{name: (0, 1) for name in ("mask", "token_ids", "tokens")},
         },
         "fill_mask": {
             name: (0, 0, 2) for name in ("fillings", "token_ids", "probabilities")
