@@ -18,6 +18,7 @@ from tfeff.tasks import (
 )
 
 WRONG = {
+    "nothing": (Classifier, (3,), lambda x: None),
     "a tuple": (Classifier, (3,), lambda x: (x, x)),
     "too few classes": (Classifier, (3,), lambda x: x[:, :2]),
     "a dict": (Classifier, (3,), lambda x: {"logits": x}),
@@ -46,6 +47,30 @@ def test_other_outputs_are_refused_before_anything_is_written(case, tmp_path):
     with pytest.raises(ValueError, match=message):
         save_for_serving(model, tokenizer(), tmp_path / "export")
     assert not os.listdir(tmp_path)
+
+
+def test_a_call_that_fails_on_texts_is_named(tmp_path):
+    def fail(x):
+        raise KeyError("input_ids")
+
+    model = with_call(Classifier, (3,), fail)
+    message = "`model` must have a `call` for texts. .* ends in KeyError: "
+    with pytest.raises(ValueError, match=message):
+        save_for_serving(model, tokenizer(), tmp_path / "export")
+    assert not os.listdir(tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x: tf.cast(x[..., :8], tf.float16),
+        lambda x: tf.concat([x, x], -1),
+    ],
+)
+def test_embeddings_may_have_any_size(change, tmp_path):
+    model = with_call(SentenceEmbedding, (), change)
+    save_for_serving(model, tokenizer(), tmp_path / "1")
 
 
 @pytest.mark.slow

@@ -188,6 +188,7 @@ def test_what_batches_are_made_of_is_told():
         (rows, "validation_data` must be batches"),
         ((rows, y), r"validation_data\[0\]` must be batches"),
         ((x, names), r"validation_data\[1\]` must be numbers"),
+        ((x, y, [1.0]), r"validation_data\[2\]` must be an array"),
     ):
         with pytest.raises(TypeError, match=f"`{name}"):
             model.fit(x, y, validation_data=wrong, verbose=0)

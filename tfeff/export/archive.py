@@ -71,7 +71,7 @@ def make_archive(
     check_vocabulary("tokenizer", tokenizer, encoder)
     fixed_length = check_inputs(model) if make is _any_model else None
     if make is not _any_model:
-        _check_outputs(model)
+        _check_outputs(model, tokenizer)
     if sequence_length is None:
         own = model.sequence_length if isinstance(model, SentenceEmbedding) else None
         sequence_length = fixed_length or own or encoder.max_sequence_length
@@ -99,31 +99,51 @@ def make_archive(
     return archive
 
 
-def _check_outputs(model):
+def _check_outputs(model, tokenizer):
     """Raises unless a `call` of the user's own gives what its class serves."""
     if not has_own_call(model):
         return
-    sample = keras.tree.map_structure(
-        lambda x: tf.zeros([2 if size is None else size for size in x.shape], x.dtype),
-        model.input,
-    )
-    of_class = keras.Model(model.input, model.output)
-    expected, given = (
-        keras.tree.map_structure(_shape, call(sample, training=False))
-        for call in (of_class, model)
-    )
-    found = given
-    if isinstance(expected, dict) and isinstance(given, dict):  # There may be others.
-        found = {name: given[name] for name in expected if name in given}
-    if found != expected:
+    values = {"token_ids": tokenizer.cls_token_id, "padding_mask": 1}
+    sample = {
+        name: tf.fill(
+            [3 if size is None else size for size in x.shape], values.get(name, 0)
+        )
+        for name, x in model.input.items()
+    }
+    expected = _forms(model, keras.Model(model.input, model.output)(sample))
+    try:
+        outputs = model(sample, training=False)
+    except Exception as error:
+        raise ValueError(
+            f"`model` must have a `call` for texts. Received: model={model!r}, whose "
+            f"call ends in {type(error).__name__}: {error}"
+        ) from error
+    given = _forms(model, outputs)
+    if expected != {name: given.get(name) for name in expected}:
         raise ValueError(
             "`model` must have a `call` whose outputs are those of its class, such as "
             f"{expected}. Received: model={model!r}, which gives {given}"
         )
 
 
-def _shape(tensor):
-    return f"{keras.backend.standardize_dtype(tensor.dtype)} {tuple(tensor.shape)}"
+def _forms(model, outputs):
+    """Kind and shape of each output that is served; embeddings have any size."""
+    if not isinstance(outputs, dict):
+        outputs = {"output": outputs}
+    if isinstance(model, Encoder):
+        outputs = {x: y for x, y in outputs.items() if x != "hidden_states"}
+    any_size = isinstance(model, (Encoder, SentenceEmbedding))
+    forms = {}
+    for name, output in outputs.items():
+        if not isinstance(output, tf.Tensor):
+            forms[name] = type(output).__name__
+            continue
+        kind = "float" if output.dtype.is_floating else output.dtype.name
+        sizes = [*map(str, output.shape)]
+        if any_size:
+            sizes[-1:] = ["any"]
+        forms[name] = f"{kind} [{', '.join(sizes)}]"
+    return forms
 
 
 def _warn_of_padding(encoder):

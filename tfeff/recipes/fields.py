@@ -256,10 +256,10 @@ def parse_argument(name: str, text: str) -> tuple[str, object]:
     try:
         return argument, json.loads(value)
     except ValueError:
-        if re.search(r",\w+=", value):
+        if re.search(r",\s*\w+=", value):
             raise ValueError(
-                f"`{name}` must be one NAME=VALUE, given once for each name. "
-                f"Received: {text!r}"
+                f"`{name}` must be one NAME=VALUE, given once for each name. A text "
+                f"with a comma and = has double quotes of its own. Received: {text!r}"
             ) from None
         return argument, value
 

@@ -10,7 +10,6 @@ import keras
 
 from tfeff.compat.layers import sublayers
 from tfeff.training.fit_data import (
-    check_array,
     check_batches,
     check_class_weight,
     check_classes,
@@ -55,8 +54,7 @@ class ChecksCalls(keras.Model):
                 tfeff where weights are quantized to float8.
         """
         given = call_arguments("fit", x, y, *args, **kwargs)
-        check_batches(self, x, y)
-        check_array("sample_weight", given.get("sample_weight"))
+        check_batches(self, x, y, given.get("sample_weight"))
         traced = self._trains if self.train_function is not None else None
         if traced not in (None, self._trained_weights()):
             raise ValueError(
@@ -70,9 +68,10 @@ class ChecksCalls(keras.Model):
         validation = given.get("validation_data")
         check_classes(self, "y", y)
         if isinstance(validation, (tuple, list)) and len(validation) > 1:
-            names = ("validation_data[0]", "validation_data[1]")
-            check_batches(self, validation[0], validation[1], names)
-            check_classes(self, names[1], validation[1])
+            names = [f"validation_data[{i}]" for i in range(3)]
+            inputs, labels, weights = (*validation, None)[:3]
+            check_batches(self, inputs, labels, weights, names)
+            check_classes(self, names[1], labels)
         else:
             check_batches(self, validation, names=("validation_data", "y"))
         check_ends(x, "steps_per_epoch", given)
@@ -94,8 +93,7 @@ class ChecksCalls(keras.Model):
                 given, or an array of labels has ids that are no classes.
         """
         given = call_arguments("evaluate", x, *args, **kwargs)
-        check_batches(self, x, given.get("y"))
-        check_array("sample_weight", given.get("sample_weight"))
+        check_batches(self, x, given.get("y"), given.get("sample_weight"))
         check_ends(x, "steps", given)
         check_classes(self, "y", given.get("y"))
         with self._anew_after_errors("test_function"):
@@ -115,6 +113,7 @@ class ChecksCalls(keras.Model):
 
     def predict_on_batch(self, x: Any) -> Any:
         """As `keras.Model.predict_on_batch`; several replicas share the rows."""
+        check_batches(self, x)
         if num_replicas(self) == 1:
             with self._anew_after_errors("predict_function"):
                 return super().predict_on_batch(x)
@@ -139,8 +138,7 @@ class ChecksCalls(keras.Model):
                 "`y` must be the targets of the batch beside `class_weight`. "
                 "Received: y=None"
             )
-        check_batches(self, x, y)
-        check_array("sample_weight", sample_weight)
+        check_batches(self, x, y, sample_weight)
         check_class_weight(self, class_weight, x, y, sample_weight)
         check_classes(self, "y", y)
         with self._anew_after_errors("train_function"):
@@ -160,8 +158,7 @@ class ChecksCalls(keras.Model):
         Raises:
             TypeError, ValueError: for `x` or `y`, as `evaluate`.
         """
-        check_batches(self, x, y)
-        check_array("sample_weight", sample_weight)
+        check_batches(self, x, y, sample_weight)
         check_classes(self, "y", y)
         with self._anew_after_errors("test_function"):
             return super().test_on_batch(x, y, sample_weight, return_dict)

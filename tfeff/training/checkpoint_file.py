@@ -81,9 +81,11 @@ def load_notes(path: str) -> dict:
         path: file name of a checkpoint.
 
     Raises:
-        ValueError: if the file is missing, truncated or corrupted.
+        ValueError: if the file is missing, truncated or corrupted, or is not as a
+            `SHA256SUMS` beside it, or of its run, has it.
         OSError: if the system refuses to read it.
     """
+    _check_digest(path)
     with _archive(path) as archive:
         return _notes_in(archive)
 
@@ -102,14 +104,16 @@ def load_checkpoint(path: str | os.PathLike, compile: bool = True) -> keras.Mode
 
     Raises:
         TypeError: if an argument has the wrong type.
-        ValueError: if the file is missing, truncated or corrupted, or is a run's and
-            of another step than its name says, or without the state of the optimizer.
+        ValueError: if the file is missing, truncated or corrupted, is not as a
+            `SHA256SUMS` beside it, or of its run, has it, or is a run's and of another
+            step than its name says, or without the state of the optimizer.
         OSError: if the system refuses to read it.
 
     Example: see `save_checkpoint`.
     """
     check_bool("compile", compile)
     path = check_path("path", path)
+    _check_digest(path)
     with _archive(path) as archive:
         if damaged := archive.testzip():
             raise zipfile.BadZipFile(f"bad checksum of {damaged}")
@@ -160,15 +164,19 @@ def _check_optimizer_is_loaded(model, path):
     )
 
 
+def _check_digest(path):
+    """Compares a checkpoint with its digest: a finished run has those of all files."""
+    check_file(path)
+    folder = os.path.dirname(os.path.abspath(path))
+    if os.path.basename(folder) == CHECKPOINTS:
+        check_file(path, os.path.dirname(folder))
+
+
 @contextlib.contextmanager
 def _archive(path):
     """The archive of a checkpoint; errors are damage, unless the system refuses it."""
     if not os.path.exists(check_path("path", path)):
         raise ValueError(f"`path` must be a file: there is no checkpoint at {path}")
-    check_file(path)
-    folder = os.path.dirname(os.path.abspath(path))
-    if os.path.basename(folder) == CHECKPOINTS:
-        check_file(path, os.path.dirname(folder))  # A finished run has all digests.
     try:
         with zipfile.ZipFile(path) as archive:
             _check_members(path, archive.infolist())

@@ -27,18 +27,22 @@ _MADE_BY = {
 
 
 def check_batches(
-    model: keras.Model, x: Any, y: Any = None, names: tuple[str, str] = ("x", "y")
+    model: keras.Model,
+    x: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    names: Sequence[str] = ("x", "y", "sample_weight"),
 ) -> None:
     """Raises for what batches are made of, which Keras cannot name.
 
     Args:
         model: the model that is given `x`. One that reads strings may get texts.
-        x, y: the arguments of `fit`.
-        names: what they are called there.
+        x, y, sample_weight: the arguments of `fit`.
+        names: what the caller has called them.
 
     Raises:
-        TypeError: if `x` are features, examples or a cache, or one of both is texts, or
-            lists of numbers.
+        TypeError: if `x` are features, examples or a cache, `x` or `y` texts, or one of
+            all lists of numbers.
     """
     for method, way in _MADE_BY.items():
         # A data frame has a `sample`, too, and is fine.
@@ -47,11 +51,10 @@ def check_batches(
                 f"`{names[0]}` must be batches, such as {way}. "
                 f"Received: {names[0]} of type {type(x).__name__}"
             )
-    parts = x.items() if isinstance(x, Mapping) else ()
-    for name, value in ((names[0], x), (names[1], y)):
-        check_array(name, value)
-    for name, value in parts:
-        check_array(f"{names[0]}[{name!r}]", value)
+    for name, value in zip(names, (x, y, sample_weight)):
+        _check_array(name, value)
+        for key, part in value.items() if isinstance(value, dict) else ():
+            _check_array(f"{name}[{key!r}]", part)
     inputs = getattr(model, "inputs", None) or ()
     if not inputs or any(part.dtype == "string" for part in inputs):
         return
@@ -65,7 +68,7 @@ def check_batches(
             )
 
 
-def check_array(name: str, value: Any) -> None:
+def _check_array(name, value):
     """Raises for a list of numbers: Keras takes lists for several arrays."""
     first = value
     while isinstance(first, (list, tuple)) and first:

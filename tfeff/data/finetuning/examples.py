@@ -173,6 +173,11 @@ class ChoiceExamples(_Sampled):
             )
         names: Any = self.label_names
         if isinstance(names, tuple) and not names:
+            if max(counts, default=1) > len(string.ascii_uppercase):
+                raise ValueError(
+                    "`label_names` must be given for more than 26 options. "
+                    f"Received: {max(counts)} options"
+                )
             names = tuple(string.ascii_uppercase[: max(counts, default=1)])
         _set(self, label_names=check_label_names(names))
         if max(counts, default=0) > len(self.label_names):
