@@ -72,9 +72,10 @@ def phrase_metrics(
     """
     from seqeval import metrics
 
+    compared = _compared(examples, predictions)
+    names = _names(examples)
     right, found = (
-        [[_names(examples)[label] for label in row] for row in rows]
-        for rows in _compared(examples, predictions)
+        [[names[label] for label in row] for row in rows] for rows in compared
     )
     with warnings.catch_warnings():
         # NaN says what is undefined; labels need not be of phrases.
@@ -121,8 +122,9 @@ def check_labels(
             f"{sum(row.size for row in predictions)} labels in {len(predictions)} "
             f"sentences, for {sum(sizes)} words in {len(sizes)}"
         )
+    names = _names(examples)
     return [
-        check_classes("predictions", row, _names(examples), f" of {index}")
+        check_classes("predictions", row, names, f" of {index}")
         for index, row in enumerate(predictions)
     ]
 

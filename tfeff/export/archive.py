@@ -12,7 +12,6 @@ import tensorflow as tf
 from tfeff.data.finetuning.packing import pair_frame
 from tfeff.data.text.tokenizers import special_token_ids
 from tfeff.encoders import Encoder
-from tfeff.encoders.own_calls import has_own_call
 from tfeff.export.any_model import (
     check_inputs,
     find_encoder,
@@ -25,6 +24,7 @@ from tfeff.export.classification import (
 )
 from tfeff.export.embeddings import embedding_endpoints, sentence_endpoint
 from tfeff.export.fill_mask import fill_mask_endpoint
+from tfeff.export.own_outputs import check_own_outputs
 from tfeff.export.request_texts import with_rank_checks
 from tfeff.export.span_qa import answer_endpoint
 from tfeff.export.tagging import tag_endpoints
@@ -69,9 +69,11 @@ def make_archive(
             )
     special_token_ids(tokenizer)
     check_vocabulary("tokenizer", tokenizer, encoder)
-    fixed_length = check_inputs(model) if make is _any_model else None
-    if make is not _any_model:
-        _check_outputs(model, tokenizer)
+    fixed_length = None
+    if make is _any_model:
+        fixed_length = check_inputs(model)
+    else:
+        check_own_outputs(model, tokenizer)
     if sequence_length is None:
         own = model.sequence_length if isinstance(model, SentenceEmbedding) else None
         sequence_length = fixed_length or own or encoder.max_sequence_length
@@ -97,53 +99,6 @@ def make_archive(
         with forward_only():
             archive.add_endpoint(name, with_rank_checks(function, ranks), specs)
     return archive
-
-
-def _check_outputs(model, tokenizer):
-    """Raises unless a `call` of the user's own gives what its class serves."""
-    if not has_own_call(model):
-        return
-    values = {"token_ids": tokenizer.cls_token_id, "padding_mask": 1}
-    sample = {
-        name: tf.fill(
-            [3 if size is None else size for size in x.shape], values.get(name, 0)
-        )
-        for name, x in model.input.items()
-    }
-    expected = _forms(model, keras.Model(model.input, model.output)(sample))
-    try:
-        outputs = model(sample, training=False)
-    except Exception as error:
-        raise ValueError(
-            f"`model` must have a `call` for texts. Received: model={model!r}, whose "
-            f"call ends in {type(error).__name__}: {error}"
-        ) from error
-    given = _forms(model, outputs)
-    if expected != {name: given.get(name) for name in expected}:
-        raise ValueError(
-            "`model` must have a `call` whose outputs are those of its class, such as "
-            f"{expected}. Received: model={model!r}, which gives {given}"
-        )
-
-
-def _forms(model, outputs):
-    """Kind and shape of each output that is served; embeddings have any size."""
-    if not isinstance(outputs, dict):
-        outputs = {"output": outputs}
-    if isinstance(model, Encoder):
-        outputs = {x: y for x, y in outputs.items() if x != "hidden_states"}
-    any_size = isinstance(model, (Encoder, SentenceEmbedding))
-    forms = {}
-    for name, output in outputs.items():
-        if not isinstance(output, tf.Tensor):
-            forms[name] = type(output).__name__
-            continue
-        kind = "float" if output.dtype.is_floating else output.dtype.name
-        sizes = [*map(str, output.shape)]
-        if any_size:
-            sizes[-1:] = ["any"]
-        forms[name] = f"{kind} [{', '.join(sizes)}]"
-    return forms
 
 
 def _warn_of_padding(encoder):

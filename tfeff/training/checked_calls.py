@@ -12,7 +12,6 @@ from tfeff.compat.layers import sublayers
 from tfeff.training.fit_data import (
     check_batches,
     check_class_weight,
-    check_classes,
     check_ends,
     num_updates,
 )
@@ -66,12 +65,10 @@ class ChecksCalls(keras.Model):
             self, given.get("class_weight"), x, y, given.get("sample_weight")
         )
         validation = given.get("validation_data")
-        check_classes(self, "y", y)
         if isinstance(validation, (tuple, list)) and len(validation) > 1:
             names = [f"validation_data[{i}]" for i in range(3)]
             inputs, labels, weights = (*validation, None)[:3]
             check_batches(self, inputs, labels, weights, names)
-            check_classes(self, names[1], labels)
         else:
             check_batches(self, validation, names=("validation_data", "y"))
         check_ends(x, "steps_per_epoch", given)
@@ -95,7 +92,6 @@ class ChecksCalls(keras.Model):
         given = call_arguments("evaluate", x, *args, **kwargs)
         check_batches(self, x, given.get("y"), given.get("sample_weight"))
         check_ends(x, "steps", given)
-        check_classes(self, "y", given.get("y"))
         with self._anew_after_errors("test_function"):
             return super().evaluate(x, *args, **kwargs)
 
@@ -140,7 +136,6 @@ class ChecksCalls(keras.Model):
             )
         check_batches(self, x, y, sample_weight)
         check_class_weight(self, class_weight, x, y, sample_weight)
-        check_classes(self, "y", y)
         with self._anew_after_errors("train_function"):
             return super().train_on_batch(
                 x, y, sample_weight, class_weight, return_dict
@@ -159,7 +154,6 @@ class ChecksCalls(keras.Model):
             TypeError, ValueError: for `x` or `y`, as `evaluate`.
         """
         check_batches(self, x, y, sample_weight)
-        check_classes(self, "y", y)
         with self._anew_after_errors("test_function"):
             return super().test_on_batch(x, y, sample_weight, return_dict)
 

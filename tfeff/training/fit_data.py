@@ -43,6 +43,7 @@ def check_batches(
     Raises:
         TypeError: if `x` are features, examples or a cache, `x` or `y` texts, or one of
             all lists of numbers.
+        ValueError: if ids in an array `y` are no classes.
     """
     for method, way in _MADE_BY.items():
         # A data frame has a `sample`, too, and is fine.
@@ -55,6 +56,7 @@ def check_batches(
         _check_array(name, value)
         for key, part in value.items() if isinstance(value, dict) else ():
             _check_array(f"{name}[{key!r}]", part)
+    _check_classes(model, names[1], y)
     inputs = getattr(model, "inputs", None) or ()
     if not inputs or any(part.dtype == "string" for part in inputs):
         return
@@ -80,7 +82,7 @@ def _check_array(name, value):
         )
 
 
-def check_classes(model: keras.Model, name: str, y: Any) -> None:
+def _check_classes(model: keras.Model, name: str, y: Any) -> None:
     """Raises for ids in memory that are no classes.
 
     A compiled program cannot: it ends in an error of TensorFlow, or on JAX in NaN.
