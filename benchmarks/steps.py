@@ -65,7 +65,7 @@ def two_streams(encoder):
     from keras import ops
 
     from tfeff.layers import TwoStreamBlocks
-    from tfeff.objectives.masked_lm import make_masked_lm_head
+    from tfeff.objectives.masked_lm_head import make_masked_lm_head
 
     class Ranks(keras.layers.Layer):
         """Targets rank in their order, from 0; the rest has -1 and is seen by all."""

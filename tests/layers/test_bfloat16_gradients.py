@@ -14,7 +14,7 @@ from tests.subjects.attentions import attention_classes
 from tfeff import layers
 from tfeff.layers.dense import Dense
 from tfeff.layers.relative_attention import METHODS
-from tfeff.objectives.masked_lm import MaskedLMHead
+from tfeff.objectives.masked_lm_head import MaskedLMHead
 from tfeff.objectives.token_logits import TokenLogits
 
 LENGTH = 512

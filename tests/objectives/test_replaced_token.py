@@ -27,7 +27,7 @@ from tests.subjects.objectives import (
     make_model,
 )
 from tfeff.objectives import ReplacedTokenDetection, generator_for
-from tfeff.objectives.token_sampler import TokenReplacement
+from tfeff.objectives.token_replacement import TokenReplacement
 
 
 def below(model, prefix):

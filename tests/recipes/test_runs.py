@@ -14,7 +14,7 @@ from absl import flags
 import tfeff
 from tests.subjects.settings import Example
 from tfeff import recipes
-from tfeff.recipes import runs
+from tfeff.recipes import drawing, next_commands, runs
 from tfeff.recipes.fields import setting
 from tfeff.recipes.settings import settings
 
@@ -97,7 +97,7 @@ def test_a_folder_whose_models_could_not_be_read_is_refused(tmp_path, monkeypatc
 
 @pytest.mark.parametrize("run_dir", ["runs/a", "runs/a,b", 'a "quoted", run'])
 def test_the_next_command_compares_the_run(run_dir, capsys):
-    runs.print_report_next(run_dir)
+    next_commands.print_report_next(run_dir)
     command = shlex.split(capsys.readouterr().out.splitlines()[-1])
     assert command[:2] == ["tfeff", "report"]
     value = command[2].removeprefix("--runs=")
@@ -113,10 +113,10 @@ def test_weights_that_are_not_finite_are_an_error():
 
 
 def test_pictures_need_matplotlib(monkeypatch):
-    runs.check_plots(False)
+    drawing.check_plots(False)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ValueError, match="`plots` must be False without matplotlib"):
-        runs.check_plots(True)
+        drawing.check_plots(True)
 
 
 def test_a_character_that_the_terminal_lacks_ends_no_training(monkeypatch):

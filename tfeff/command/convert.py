@@ -120,6 +120,6 @@ def _read(settings):
     for kind, count in sorted(converted.ignored.items()):
         print(f"Left out: {kind} ({count} tensors)")
     if tokenizer is not None:
-        from tfeff.recipes.runs import print_finetune_next
+        from tfeff.recipes.next_commands import print_finetune_next
 
         print_finetune_next(settings.destination)

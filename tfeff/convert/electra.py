@@ -13,9 +13,9 @@ from tfeff.convert.weights import (
     masked_lm_head,
     part,
 )
+from tfeff.objectives.discriminator_head import discriminator_head
 from tfeff.objectives.heads import Head
 from tfeff.objectives.masked_lm import MaskedLM
-from tfeff.objectives.replaced_token import discriminator_head
 
 _SUMMARY = dict(summary_type="first", summary_use_proj=True, summary_activation="gelu")
 _SUMMARIES = ("gelu", "tanh", "relu")

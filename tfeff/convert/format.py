@@ -6,7 +6,8 @@ from typing import TypeAlias
 from tfeff.convert.config import Config
 from tfeff.convert.weights import Weight
 from tfeff.objectives.heads import Head
-from tfeff.objectives.masked_lm import MaskedLM, head_settings_like
+from tfeff.objectives.masked_lm import MaskedLM
+from tfeff.objectives.masked_lm_head import head_settings_like
 from tfeff.objectives.sentence_pair import SentencePairPrediction
 
 # The endings of models' names, and the heads of pretraining that each has.

@@ -1,7 +1,7 @@
 """Pretraining objectives: Keras models around an encoder, ready for `fit`."""
 
 from tfeff.objectives.copying import copy_head, copy_layers
-from tfeff.objectives.distillation.layer_map import common_maps
+from tfeff.objectives.distillation.checks import common_maps
 from tfeff.objectives.distillation.model import Distillation
 from tfeff.objectives.generator import generator_for
 from tfeff.objectives.heads import Head

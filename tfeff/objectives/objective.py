@@ -15,18 +15,14 @@ from tfeff.encoders.own_calls import symbolic_outputs
 from tfeff.formats.export_model import export_outputs
 from tfeff.objectives.heads import Head
 from tfeff.ops.ids import check_range, exact_inputs
-from tfeff.training.losses import (
-    GlobalMean,
-    GlobalMeanCrossentropy,
-    check_targets,
-    check_weights,
-)
+from tfeff.training.losses import GlobalMean, GlobalMeanCrossentropy
 from tfeff.training.model import DistributedModel
 from tfeff.training.optimizers import adamw
 from tfeff.training.target_metrics import (
     SparseAccuracy,
     SparseCrossEntropy,
 )
+from tfeff.training.target_weights import check_targets, check_weights
 from tfeff.utils.checks import shapes_agree
 from tfeff.utils.definitions import check_config, has_own
 from tfeff.utils.types import Config, Tensor

@@ -9,11 +9,10 @@ from tfeff.encoders.encoder import check_encoder
 from tfeff.encoders.layer_names import weight_names
 from tfeff.encoders.layer_states import layer_states
 from tfeff.encoders.own_calls import has_own_call, symbolic_outputs
-from tfeff.layers.checks import check_activation_name
-from tfeff.layers.dense import bert_dense
 from tfeff.objectives.binary_metrics import binary_metrics
+from tfeff.objectives.discriminator_head import PARTS, as_head, discriminator_layers
 from tfeff.objectives.heads import Head
-from tfeff.objectives.masked_lm import HEAD_SETTINGS, make_masked_lm_head
+from tfeff.objectives.masked_lm_head import HEAD_SETTINGS, make_masked_lm_head
 from tfeff.objectives.objective import (
     TARGET_MEAN,
     Objective,
@@ -22,15 +21,14 @@ from tfeff.objectives.objective import (
     mask_positions_input,
     token_metrics,
 )
-from tfeff.objectives.token_sampler import TokenReplacement, at_positions
-from tfeff.training.losses import (
-    GlobalMeanBinaryCrossentropy,
-    GlobalMeanCrossentropy,
+from tfeff.objectives.token_replacement import TokenReplacement, at_positions
+from tfeff.training.losses import GlobalMeanBinaryCrossentropy, GlobalMeanCrossentropy
+from tfeff.training.optimizers import AdamW, adamw
+from tfeff.training.target_weights import (
     check_targets,
     target_weights,
     weights_of_examples,
 )
-from tfeff.training.optimizers import AdamW, adamw
 from tfeff.utils.checks import check_positive
 from tfeff.utils.types import Config, Tensor
 
@@ -145,7 +143,7 @@ class ReplacedTokenDetection(Objective):
         replacement = TokenReplacement(
             temperature, seed, dtype=discriminator.dtype_policy, name="replacement"
         )
-        hidden_layer, output_layer = _layers(discriminator, activation)
+        hidden_layer, output_layer = discriminator_layers(discriminator, activation)
         settings = _check_settings(generator_head)
         head = make_masked_lm_head(generator, name="generator_head", **settings)
 
@@ -184,7 +182,7 @@ class ReplacedTokenDetection(Objective):
 
     def heads(self) -> dict[str, Head]:
         """The discriminator's head, and the generator with its own."""
-        layers = [self.get_layer(f"discriminator_{part}") for part in _PARTS]
+        layers = [self.get_layer(f"discriminator_{part}") for part in PARTS]
         shared = {id(weight) for weight in self.encoder.weights}
         own = {
             f"encoder/{name}": weight
@@ -194,7 +192,7 @@ class ReplacedTokenDetection(Objective):
         head = self.get_layer("generator_head").as_head()
         own |= {f"head/{name}": weight for name, weight in head.weights.items()}
         return {
-            "replaced_token": _head(layers, self.activation),
+            "replaced_token": as_head(layers, self.activation),
             "generator": Head(own, head.settings),
         }
 
@@ -205,7 +203,7 @@ class ReplacedTokenDetection(Objective):
             outputs = self({**self.encoder.input, "mask_positions": nothing})
             return self.encoder.input, {"replaced": outputs["replaced"]}
         logits = symbolic_outputs(self.encoder)["sequence_output"]
-        for part in _PARTS:
+        for part in PARTS:
             logits = self.get_layer(f"discriminator_{part}")(logits)
         return self.encoder.input, {"replaced": logits[..., 0]}
 
@@ -328,17 +326,6 @@ class ReplacedTokenDetection(Objective):
         return {**config, "generator": {**config["generator"], "config": inner}}
 
 
-_PARTS = ("hidden", "output")
-
-
-def discriminator_head(encoder: Encoder, activation: str = "gelu") -> Head:
-    """A new head for a discriminator without a generator, such as a published one."""
-    layers = _layers(encoder, activation)
-    for layer in layers:
-        layer.build((None, None, encoder.hidden_dim))
-    return _head(layers, activation)
-
-
 def _check_settings(generator_head):
     """Returns the settings of the generator's head, or raises."""
     settings = {} if generator_head is None else generator_head
@@ -353,32 +340,6 @@ def _check_settings(generator_head):
             f"`layer_norm_epsilon`. Received: generator_head={generator_head!r}"
         )
     return settings
-
-
-def _layers(encoder, activation):
-    """Both layers of the discriminator's head."""
-    settings = (
-        (encoder.hidden_dim, check_activation_name("activation", activation)),
-        (1, None),
-    )
-    return [
-        bert_dense(
-            units,
-            activation=function,
-            dtype=encoder.dtype_policy,
-            name=f"discriminator_{part}",
-        )
-        for part, (units, function) in zip(_PARTS, settings)
-    ]
-
-
-def _head(layers, activation):
-    weights = {
-        f"{part}/{name}": weight
-        for part, layer in zip(_PARTS, layers)
-        for name, weight in weight_names(layer).items()
-    }
-    return Head(weights, {"activation": activation})
 
 
 def _unused_at_zero(data):

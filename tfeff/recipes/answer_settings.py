@@ -3,8 +3,8 @@
 from typing import Any, ClassVar
 
 from tfeff.recipes.fields import setting
-from tfeff.recipes.optimizer_settings import TuningSettings
 from tfeff.recipes.settings import settings
+from tfeff.recipes.tuning_settings import TuningSettings
 
 
 @settings

@@ -21,7 +21,9 @@ from tfeff.recipes.answer_settings import AnswerSettings
 from tfeff.recipes.baselines import baseline_to_predict, make_baseline, score
 from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.data_record import keep_data
+from tfeff.recipes.drawing import check_plots, draw
 from tfeff.recipes.heads import assign_heads, read_task_heads
+from tfeff.recipes.next_commands import print_report_next
 from tfeff.recipes.predictions import (
     remove_predictions,
     replace_predictions,
@@ -35,21 +37,14 @@ from tfeff.recipes.run_exports import (
     newest_export,
     write_model,
 )
-from tfeff.recipes.runs import (
-    check_plots,
-    copy,
-    draw,
-    examples_in_step,
-    open_run,
-    print_report_next,
-    recipe_running,
-)
+from tfeff.recipes.runs import examples_in_step, open_run, recipe_running
 from tfeff.recipes.settings import check_settings
 from tfeff.recipes.shared_examples import print_shared
 from tfeff.recipes.starting import load_for_training, print_frozen
 from tfeff.recipes.task_dataset import best_metric, find_dataset
 from tfeff.recipes.tuning import Tuning, best_model, check_lora, load_best, make_grid
 from tfeff.recipes.unknown_tokens import print_unknown
+from tfeff.utils.files import copy_file
 from tfeff.utils.json_files import read_object
 from tfeff.utils.naming import named_as
 from tfeff.utils.reading import is_there
@@ -173,7 +168,7 @@ def answer(
         if settings.plots:
             model = tfeff.training.load_checkpoint(run.path(MODEL), compile=False)
             batches = task.dev.dataset(8, shuffle=False, repeat=False)
-            draw(model.encoder, batches, run, settings.plots)
+            draw(model.encoder, batches, run)
         path = run.path(METRICS)
         # The cells may be others than those of an earlier start.
         metrics = {**read_object(path), "grid": summary}
@@ -338,7 +333,7 @@ def write_best(settings, run, task, tokenizer, summary):
         model,
         tokenizer,
         is_kept=is_kept,
-        save=lambda path: copy(model_path, path),
+        save=lambda path: copy_file(model_path, path),
         sequence_length=settings.sequence_length,
         stride=settings.stride,
         max_answer_tokens=longest,

@@ -19,7 +19,8 @@ from tfeff.recipes.corpus_settings import (
     check_no_fraction,
     check_no_training,
 )
-from tfeff.recipes.runs import print_next, upgraded
+from tfeff.recipes.next_commands import print_next
+from tfeff.recipes.runs import upgraded
 from tfeff.recipes.settings import check_settings
 from tfeff.storage.arguments import written_or_reused
 from tfeff.tasks.run_tokenizer import (

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import keras
 
 import tfeff
-from tfeff.objectives.masked_lm import head_settings_like
+from tfeff.objectives.masked_lm_head import head_settings_like
 from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.corpora import build_caches, split_corpus
 from tfeff.recipes.data_record import keep_caches
@@ -20,15 +20,14 @@ from tfeff.recipes.distilling_models import (
     write,
 )
 from tfeff.recipes.distilling_tasks import distill_on_a_task
+from tfeff.recipes.drawing import check_plots, draw
 from tfeff.recipes.intervals import eval_every
+from tfeff.recipes.next_commands import print_finetune_next
 from tfeff.recipes.runs import (
-    check_plots,
-    draw,
     examples_in_step,
     make_optimizer,
     metrics_line,
     open_run,
-    print_finetune_next,
     recipe_running,
 )
 from tfeff.recipes.settings import check_settings
@@ -174,7 +173,8 @@ def _distill_in_general(settings, strategy, callbacks):
             )
             metrics = model.evaluate(validation_data, verbose=0, return_dict=True)
         print(f"validation: {metrics_line(metrics)}")
-        draw(model.encoder, valid_batches(), run, settings.plots)
+        if settings.plots:
+            draw(model.encoder, valid_batches(), run)
         write(run, metrics, model.student, tokenizer)
         metrics = finish(run)
         print_finetune_next(settings.run_dir)

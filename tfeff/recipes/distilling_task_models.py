@@ -5,7 +5,7 @@ import os
 
 import tfeff
 from tfeff.data.finetuning.columns import are_reordered
-from tfeff.objectives.distillation.layer_map import check_tokenizers
+from tfeff.objectives.distillation.checks import check_tokenizers
 from tfeff.objectives.distillation.loss_weights import (
     check_layer_weights,
     weights_left,

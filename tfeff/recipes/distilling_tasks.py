@@ -21,6 +21,7 @@ from tfeff.recipes.distilling_task_models import (
     models_on_disk,
     students_tokenizer,
 )
+from tfeff.recipes.drawing import draw
 from tfeff.recipes.long_texts import print_long
 from tfeff.recipes.run_exports import (
     check_made,
@@ -30,7 +31,6 @@ from tfeff.recipes.run_exports import (
 )
 from tfeff.recipes.runs import (
     check_finite,
-    draw,
     examples_in_step,
     make_optimizer,
     metrics_line,
@@ -151,7 +151,8 @@ def distill_on_a_task(
             with contextlib.suppress(FileNotFoundError):
                 os.remove(run.path(METRICS))
             tfeff.training.save_checkpoint(student, run.path(MODEL))
-            _draw(student, dev_part, run)
+            if settings.plots:
+                _draw(student, dev_part, run)
             scores, options = dev_part.delivered(student, best.best)
             write(
                 run,
@@ -199,7 +200,7 @@ def _keep_finished(run, dataset, dev, settings):
 
 def _draw(model, part, run):
     batches = part.encoder_batches(8, shuffle=False, repeat=False)
-    draw(model.encoder, batches, run, part.settings.plots)
+    draw(model.encoder, batches, run)
 
 
 def _fit_layers(model, batches, settings, saved, signals, callbacks):

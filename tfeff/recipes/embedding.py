@@ -16,14 +16,13 @@ from tfeff.recipes.data_record import keep_data
 from tfeff.recipes.embed_settings import OF_SCORING, EmbedSettings
 from tfeff.recipes.heads import read_embedding_settings, read_own_head
 from tfeff.recipes.long_texts import print_long
+from tfeff.recipes.next_commands import print_finetune_next
 from tfeff.recipes.run_exports import has_model, same_weights, write_model
 from tfeff.recipes.runs import (
-    copy,
     examples_in_step,
     metrics_line,
     open_run,
     pads_to_longest,
-    print_finetune_next,
     recipe_running,
 )
 from tfeff.recipes.settings import changed, check_settings
@@ -32,7 +31,7 @@ from tfeff.recipes.task_dataset import best_metric, find_dataset
 from tfeff.recipes.task_scores import print_undefined
 from tfeff.recipes.tuning import Tuning, best_model, check_lora, load_best, make_grid
 from tfeff.recipes.unknown_tokens import print_unknown
-from tfeff.utils.files import write_text
+from tfeff.utils.files import copy_file, write_text
 from tfeff.utils.naming import named_as
 from tfeff.utils.run_files import CELLS, METRICS, MODEL
 
@@ -152,7 +151,7 @@ def embed(
             model_path = best_model(summary)
             model = load_best(settings, summary["best"]["folder"], run)
             is_kept = has_model(run, model_path)
-            save = functools.partial(copy, model_path)
+            save = functools.partial(copy_file, model_path)
         else:
             is_kept = has_weights(run, model)
             save = functools.partial(tfeff.training.save_checkpoint, model)

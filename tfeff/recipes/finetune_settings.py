@@ -1,8 +1,8 @@
 """Settings of fine-tuning to classify texts, to choose options or to label words."""
 
 from tfeff.recipes.fields import setting
-from tfeff.recipes.optimizer_settings import TuningSettings
 from tfeff.recipes.settings import POOLER_ACTIVATIONS, settings
+from tfeff.recipes.tuning_settings import TuningSettings
 
 
 @settings

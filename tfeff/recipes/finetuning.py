@@ -12,9 +12,11 @@ from tfeff.datasets import registry
 from tfeff.recipes.baselines import baseline_to_predict, make_baseline, scores_line
 from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.data_record import keep_data
+from tfeff.recipes.drawing import check_plots, draw
 from tfeff.recipes.finetune_settings import FinetuneSettings
 from tfeff.recipes.heads import assign_heads, read_pooler, read_task_heads
 from tfeff.recipes.long_texts import print_long
+from tfeff.recipes.next_commands import print_report_next
 from tfeff.recipes.predictions import (
     remove_predictions,
     write_predictions,
@@ -22,13 +24,9 @@ from tfeff.recipes.predictions import (
 )
 from tfeff.recipes.run_exports import export_options, has_model, write_model
 from tfeff.recipes.runs import (
-    check_plots,
-    copy,
-    draw,
     examples_in_step,
     open_run,
     pads_to_longest,
-    print_report_next,
     recipe_running,
 )
 from tfeff.recipes.settings import check_settings
@@ -47,7 +45,7 @@ from tfeff.recipes.tuning import Tuning, best_model, check_lora, load_best, make
 from tfeff.recipes.unknown_tokens import print_unknown
 from tfeff.recipes.unseen_segments import begin_as_first, check_segments
 from tfeff.training.checkpoint_folder import run_checkpoint
-from tfeff.utils.files import write_text
+from tfeff.utils.files import copy_file, write_text
 from tfeff.utils.naming import named_as
 from tfeff.utils.run_files import METRICS, MODEL, PLOTS
 
@@ -169,17 +167,18 @@ def finetune(
             remove_predictions(run)
         if settings.predict_split:
             predict_part(task, model, settings.predict_split, run)
-        rows = task.dev[dataset.dev_splits[0]].rows
-        batches = encoder_batches(
-            rows, task.sequence_length, 8, shuffle=False, repeat=False
-        )
-        draw(model.encoder, batches, run, settings.plots)
+        if settings.plots:
+            rows = task.dev[dataset.dev_splits[0]].rows
+            batches = encoder_batches(
+                rows, task.sequence_length, 8, shuffle=False, repeat=False
+            )
+            draw(model.encoder, batches, run)
         exported = write_model(
             run,
             model,
             tokenizer,
             is_kept=is_kept,
-            save=lambda path: copy(model_path, path),
+            save=lambda path: copy_file(model_path, path),
             sequence_length=task.sequence_length,
             **export_options(task.train.examples),
         )

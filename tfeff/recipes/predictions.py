@@ -9,8 +9,7 @@ from typing import Any
 import tfeff
 from tfeff.recipes.baselines import scores_line
 from tfeff.recipes.data_record import examples_digest
-from tfeff.recipes.runs import copy
-from tfeff.utils.files import remove_folder
+from tfeff.utils.files import copy_file, remove_folder
 from tfeff.utils.run_files import METRICS, PREDICTIONS
 
 
@@ -73,7 +72,7 @@ def replace_predictions(
     with tempfile.TemporaryDirectory() as new:
         for path in dataset.write_predictions(split, examples, predictions, new):
             written.append(os.path.join(folder, os.path.basename(path)))
-            copy(path, written[-1])
+            copy_file(path, written[-1])
     return written
 
 

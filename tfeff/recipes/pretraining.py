@@ -16,7 +16,9 @@ from tfeff.recipes.corpus_settings import (
     check_no_training,
 )
 from tfeff.recipes.data_record import caches_record
+from tfeff.recipes.drawing import check_plots, draw
 from tfeff.recipes.intervals import eval_every
+from tfeff.recipes.next_commands import print_finetune_next
 from tfeff.recipes.overrides import check_override
 from tfeff.recipes.pretrain_settings import PretrainSettings
 from tfeff.recipes.pretraining_data import (
@@ -29,14 +31,7 @@ from tfeff.recipes.pretraining_data import (
 )
 from tfeff.recipes.pretraining_model import make_model, mask_rate, objective, token_loss
 from tfeff.recipes.run_exports import write_encoder
-from tfeff.recipes.runs import (
-    check_plots,
-    draw,
-    examples_in_step,
-    open_run,
-    print_finetune_next,
-    recipe_running,
-)
+from tfeff.recipes.runs import examples_in_step, open_run, recipe_running
 from tfeff.recipes.settings import changed, check_settings
 from tfeff.recipes.starting import has_checkpoint
 from tfeff.tasks.run_tokenizer import RUN_TOKENIZER
@@ -279,9 +274,8 @@ def _finish(run, settings, model, tokenizer, valid, metrics):
     """Writes what the run leaves after the training, and prints where it is."""
     tfeff.training.write_metrics(metrics, run.path(METRICS))
     _report(model, metrics, valid.unigram_entropy())
-    draw(
-        model.encoder, valid_batches(settings, valid, tokenizer)(), run, settings.plots
-    )
+    if settings.plots:
+        draw(model.encoder, valid_batches(settings, valid, tokenizer)(), run)
     fills = isinstance(model, tfeff.objectives.MaskedLM)
     served = model if fills else model.encoder
     exported = write_encoder(run, model.encoder, tokenizer, served)

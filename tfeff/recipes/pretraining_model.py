@@ -6,7 +6,7 @@ import keras
 
 import tfeff
 from tfeff.objectives.heads import heads_of
-from tfeff.objectives.masked_lm import head_settings_like
+from tfeff.objectives.masked_lm_head import head_settings_like
 from tfeff.objectives.objective import Objective
 from tfeff.objectives.registry import is_of_tfeff
 from tfeff.recipes.heads import PretrainedHeads

@@ -1,14 +1,9 @@
 """Run directories of recipes, and checks that several recipes share."""
 
 import contextlib
-import csv
-import importlib.util
-import io
 import logging
 import math
 import os
-import shlex
-import shutil
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,14 +19,13 @@ from tfeff.training.held_signals import HeldSignals
 from tfeff.training.scores import score_text
 from tfeff.training.workers import several_workers
 from tfeff.utils.backend import check_tensorflow
-from tfeff.utils.files import atomic_file
 from tfeff.utils.job_output import job_output
 from tfeff.utils.json_files import read_object
 from tfeff.utils.loggers import quieter
 from tfeff.utils.naming import named_as
 from tfeff.utils.paths import check_model_path, is_url
 from tfeff.utils.random_state import own_random_state
-from tfeff.utils.run_files import CONFIG, PLOTS
+from tfeff.utils.run_files import CONFIG
 
 
 @contextlib.contextmanager
@@ -183,48 +177,6 @@ def make_optimizer(settings: Any, learning_rate: float, steps: int, **others):
         steps,
         **{"weight_decay": settings.weight_decay, **others},
     )
-
-
-def print_finetune_next(pretrained: str) -> None:
-    """Prints the command that fine-tunes an encoder, as an example."""
-    print_next(
-        "fine-tune it, such as on SST-2 of GLUE in the folder glue",
-        *("finetune", f"--pretrained={pretrained}", "--task=SST-2", "--data=glue"),
-        f"--run_dir={pretrained.rstrip('/')}-sst2",
-    )
-
-
-def print_report_next(run_dir: str) -> None:
-    """Prints the command that compares a run with others."""
-    listed = io.StringIO()  # The flag takes names with commas between them.
-    csv.writer(listed, lineterminator="").writerow([run_dir])
-    print_next("compare runs", "report", f"--runs={listed.getvalue()}")
-
-
-def print_next(purpose: str, *command: str) -> None:
-    """Prints what to do next, and the command of tfeff that does it."""
-    print(f"next, {purpose}:\n  {shlex.join(['tfeff', *command])}")
-
-
-def copy(source: str, path: str) -> None:
-    """Copies a file, whole or not at all."""
-    with atomic_file(path) as new:
-        shutil.copyfile(source, new)
-
-
-def check_plots(plots: bool) -> None:
-    """Raises where pictures are wanted and cannot be drawn."""
-    if plots and not importlib.util.find_spec("matplotlib"):
-        raise ValueError(
-            "`plots` must be False without matplotlib: pip install 'tfeff[plots]'. "
-            "Received: plots=True"
-        )
-
-
-def draw(encoder, batches, run: tfeff.training.RunDirectory, plots: bool) -> None:
-    """Draws the encoder on some batches of a data set, if that is wanted."""
-    if plots:
-        tfeff.plots.draw_all(encoder, batches.take(8), run.path(PLOTS))
 
 
 def check_finite(model: keras.Model) -> None:

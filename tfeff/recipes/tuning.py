@@ -17,17 +17,13 @@ from tfeff.recipes.baselines import scores_line
 from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.embed_settings import EmbedSettings
 from tfeff.recipes.finetune_settings import FinetuneSettings
-from tfeff.recipes.runs import (
-    check_finite,
-    copy,
-    examples_in_step,
-    make_optimizer,
-)
+from tfeff.recipes.runs import check_finite, examples_in_step, make_optimizer
 from tfeff.recipes.starting import load_for_training
 from tfeff.training import interrupted_fit
 from tfeff.training.held_signals import HeldSignals
 from tfeff.training.interrupted_fit import interrupted_step
 from tfeff.training.scores import write_metrics
+from tfeff.utils.files import copy_file
 from tfeff.utils.reading import is_there
 from tfeff.utils.run_files import CELLS, DEV_METRICS_TABLE, INTERRUPTED, METRICS, MODEL
 
@@ -126,7 +122,7 @@ def load_best(
     model = tfeff.training.load_checkpoint(os.path.join(folder, MODEL))
     check_finite(model)
     if settings.save_lora:
-        copy(os.path.join(folder, LORA), run.path(LORA))
+        copy_file(os.path.join(folder, LORA), run.path(LORA))
     return model
 
 

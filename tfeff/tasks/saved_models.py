@@ -13,7 +13,8 @@ from tfeff.encoders.preset_heads import head_names, read_head, read_task
 from tfeff.encoders.preset_layout import preset_folder
 from tfeff.objectives import registry
 from tfeff.objectives.heads import heads_of, trained_model
-from tfeff.objectives.masked_lm import HEAD_SETTINGS, MaskedLM
+from tfeff.objectives.masked_lm import MaskedLM
+from tfeff.objectives.masked_lm_head import HEAD_SETTINGS
 from tfeff.objectives.objective import Objective, OptionError
 from tfeff.storage.arguments import READ_MODEL, paths
 from tfeff.tasks import (  # noqa: F401

@@ -17,9 +17,11 @@ from tfeff.encoders.quantization import ChecksBeforeSaving
 from tfeff.training.backends import check_steps_per_execution, train_in_parts
 from tfeff.training.checked_calls import ChecksCalls, call_arguments
 from tfeff.training.loss_scale import LossScaleOptimizer, unscaled
-from tfeff.training.losses import GlobalMean, MeanOfShares, target_weights
+from tfeff.training.losses import GlobalMean, MeanOfShares
 from tfeff.training.optimizers import check_on_replicas
-from tfeff.training.replicas import num_replicas, replica_function
+from tfeff.training.replica_steps import replica_function
+from tfeff.training.replicas import num_replicas
+from tfeff.training.target_weights import target_weights
 from tfeff.utils.checks import check_integer, check_keywords, known_keywords
 from tfeff.utils.types import Config, Tensor
 

@@ -7,7 +7,8 @@ its rows' mean weights: a target counts less in a wider batch.
 import keras
 from keras import ops
 
-from tfeff.training.losses import cross_entropies, target_weights
+from tfeff.training.losses import cross_entropies
+from tfeff.training.target_weights import target_weights
 
 
 class OverTargets:

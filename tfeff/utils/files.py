@@ -248,3 +248,9 @@ def set_aside(path: str, mark: str) -> str:
         number += 1
     os.rename(path, kept)
     return kept
+
+
+def copy_file(source: str, path: str) -> None:
+    """Copies a file, whole or not at all."""
+    with atomic_file(path) as new:
+        shutil.copyfile(source, new)

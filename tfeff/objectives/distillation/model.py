@@ -8,16 +8,16 @@ from tfeff.compat.saving import untracked
 from tfeff.encoders import Encoder
 from tfeff.encoders.layer_states import layer_states, make_with_states
 from tfeff.layers.record_layers import PROBABILITIES, SCORES
-from tfeff.objectives.distillation.comparison import Comparison
-from tfeff.objectives.distillation.layer_map import (
+from tfeff.objectives.distillation.checks import (
     check_heads,
     check_inputs,
     check_maps,
     check_names_of_classes,
     check_tokenizers,
-    make_layer_map,
     paired_encoders,
 )
+from tfeff.objectives.distillation.comparison import Comparison
+from tfeff.objectives.distillation.layer_map import make_layer_map
 from tfeff.objectives.distillation.loss_weights import (
     check_layer_weights,
     check_loss_weights,
@@ -31,10 +31,11 @@ from tfeff.objectives.distillation.target_weights import (
     prediction_weights,
 )
 from tfeff.ops.ids import exact_inputs
-from tfeff.training.losses import GlobalMean, check_targets
+from tfeff.training.losses import GlobalMean
 from tfeff.training.model import DistributedModel
 from tfeff.training.optimizers import adamw
 from tfeff.training.target_metrics import update_mean
+from tfeff.training.target_weights import check_targets
 from tfeff.utils.checks import check_bool, check_choice, check_mapping, check_positive
 from tfeff.utils.definitions import check_config, has_own
 from tfeff.utils.types import Config, Tensor

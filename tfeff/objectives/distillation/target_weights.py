@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from tfeff.objectives.distillation.losses import output_shapes
-from tfeff.training.losses import (
+from tfeff.training.target_weights import (
     check_weights,
     target_weights,
     weights_of_examples,
