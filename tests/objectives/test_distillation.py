@@ -571,6 +571,20 @@ def test_weights_of_what_is_no_class(task, labels, error):
             run(inputs, labels, class_weight={0: 1.0, 7: 9.0})
 
 
+def test_labels_that_are_no_classes_are_named_where_they_are_read():
+    inputs, _ = make_inputs(2)
+    wrong = np.array([0, 5], "int32")
+    models = [Classifier(encoder, 2) for encoder in make_pair()]
+    model = Distillation(*models, label=True)
+    model.compile()
+    for run in (model.fit, model.evaluate, model.train_on_batch, model.test_on_batch):
+        with pytest.raises(ValueError, match="`y` must be ids of classes, from 0 to 1"):
+            run(inputs, wrong)
+    model = Distillation(*models)
+    model.compile()
+    model.test_on_batch(inputs, wrong)
+
+
 def test_names_of_targets_and_weights_are_checked():
     model = Distillation(*map(SpanQA, make_pair()), label=True)
     model.compile()

@@ -16,6 +16,7 @@ from tfeff.convert.keras_hub_tokenizer import make_keras_hub_tokenizer
 from tfeff.convert.sources import find
 from tfeff.convert.tokenizer import file_without_segments, make_tokenizer
 from tfeff.convert.weights import assign, check_names
+from tfeff.data.finetuning.packing import num_segments
 from tfeff.encoders import Encoder
 from tfeff.encoders.preset_heads import check_preset_path, save_preset
 from tfeff.objectives.objective import Objective
@@ -270,7 +271,7 @@ def _tokenizer(found, encoder):
 
 
 def _warn_of_segments(directory, tokenizer):
-    if getattr(tokenizer, "pair_segments", 2) == 1:
+    if num_segments(tokenizer) == 1:
         return
     if path := file_without_segments(directory):
         warnings.warn(

@@ -1,7 +1,6 @@
 """The head that predicts masked tokens by the table of the embedding."""
 
 import keras
-from keras import ops
 
 from tfeff import ops as functional
 from tfeff.encoders import Encoder
@@ -71,18 +70,12 @@ class MaskedLMHead(TableLayer):
             name="intermediate_layer_norm",
         )
         self._intermediate_layer_norm.build((*inputs_shape[:-1], size))
-        self._bias = self.add_weight(
-            name="output_bias",
-            shape=(self.token_embedding.input_dim,),
-            initializer="zeros",
-            autocast=False,  # The logits have its precision, whoever calls.
-        )
+        self._bias = self.add_output_bias("output_bias")
 
     def call(self, inputs, mask_positions):
         x = functional.gather_positions(inputs, mask_positions)
         x = self._intermediate_layer_norm(self._intermediate_dense(x))
-        logits = self.token_embedding(x, reverse=True)
-        return ops.cast(logits, self._bias.dtype) + self._bias
+        return self.logits(x, self._bias)
 
     def compute_output_shape(self, inputs_shape, mask_positions_shape):
         return (*mask_positions_shape, self.token_embedding.input_dim)

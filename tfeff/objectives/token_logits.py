@@ -31,6 +31,20 @@ class TableLayer(LeavesShared, keras.layers.Layer):
     def shared_layers(self):
         return [self.token_embedding]
 
+    def add_output_bias(self, name):
+        """A weight for each token, with which `logits` are as precise as it is."""
+        return self.add_weight(
+            name=name,
+            shape=(self.token_embedding.input_dim,),
+            initializer="zeros",
+            autocast=False,  # The logits have its precision, whoever calls.
+        )
+
+    def logits(self, x, bias):
+        """`x Eᵀ + c` of `x` `[B, M, E]` and the bias `c` of `add_output_bias`."""
+        logits = self.token_embedding(x, reverse=True)
+        return keras.ops.cast(logits, bias.dtype) + bias
+
     def get_config(self):
         config = super().get_config()
         config["token_embedding"] = keras.layers.serialize(self.token_embedding)
@@ -80,18 +94,12 @@ class TokenLogits(TableLayer):
                 table.output_dim, dtype=self.dtype_policy, name="projection"
             )
             self.projection.build(shape)
-        self.bias = self.add_weight(
-            name="bias",
-            shape=(table.input_dim,),
-            initializer="zeros",
-            autocast=False,  # The logits have its precision, whoever calls.
-        )
+        self.bias = self.add_output_bias("bias")
 
     def call(self, x):
         if self.projection is not None:
             x = self.projection(x)
-        logits = self.token_embedding(x, reverse=True)
-        return keras.ops.cast(logits, self.bias.dtype) + self.bias
+        return self.logits(x, self.bias)
 
     def own_weights(self) -> dict[str, keras.Variable]:
         """All weights but the table, by the names of a preset's head."""

@@ -42,7 +42,7 @@ from tfeff.recipes.settings import check_settings
 from tfeff.recipes.shared_examples import print_shared
 from tfeff.recipes.starting import load_for_training, print_frozen
 from tfeff.recipes.task_dataset import best_metric, find_dataset
-from tfeff.recipes.tuning import Tuning, best_model, check_lora, load_best, make_grid
+from tfeff.recipes.tuning import Tuning, best_model, enable_lora, load_best, make_grid
 from tfeff.recipes.unknown_tokens import print_unknown
 from tfeff.utils.files import copy_file
 from tfeff.utils.json_files import read_object
@@ -137,7 +137,7 @@ def answer(
         with named_as(path="pretrained", step="pretrained"):
             encoder, tokenizer = tfeff.tasks.load_pretrained(settings.pretrained)
         print_frozen(encoder)
-        check_lora(settings, encoder)
+        enable_lora(settings, encoder)
         length: int = settings.sequence_length or encoder.max_sequence_length
         settings = dataclasses.replace(settings, sequence_length=length)
         task = make_task(settings, dataset, metric, encoder, tokenizer)

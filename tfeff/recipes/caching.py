@@ -36,8 +36,7 @@ from tfeff.utils.job_output import job_output
 from tfeff.utils.json_files import read_object
 from tfeff.utils.naming import named_as
 from tfeff.utils.paths import is_url
-
-_CONFIG = "config.json"
+from tfeff.utils.run_files import CONFIG
 
 
 @job_output()
@@ -73,7 +72,7 @@ def cache(settings: CacheSettings) -> tuple[tfeff.data.Cache, tfeff.data.Cache]:
     """
     check_settings(settings, CacheSettings)
     check_no_fraction(settings)
-    if not os.path.exists(os.path.join(settings.cache_dir, _CONFIG)):
+    if not os.path.exists(os.path.join(settings.cache_dir, CONFIG)):
         check_other_text(settings)
     jobs = _beam_jobs(settings)
     if settings.tokenizer:
@@ -132,7 +131,7 @@ def _begun(folder, settings):
         if is_new and not has_run_tokenizer(folder):
             with contextlib.suppress(OSError, ValueError):
                 _compare(folder, settings)  # Another process may have begun since.
-                os.remove(os.path.join(folder, _CONFIG))
+                os.remove(os.path.join(folder, CONFIG))
         raise
 
 
@@ -142,7 +141,7 @@ def _claim(folder, settings):
     Raises:
         ValueError: if the folder has others, or files and no settings.
     """
-    config = os.path.join(folder, _CONFIG)
+    config = os.path.join(folder, CONFIG)
     if not os.path.lexists(config):
         _check_new(folder, settings)
         write_text(config, json.dumps(settings.config(), indent=1))
@@ -171,13 +170,13 @@ def _check_new(folder, settings):
         raise ValueError(
             "`cache_dir` must be a new folder, or one that was begun with the same "
             f"settings. Received: {settings.cache_dir!r}, which has "
-            f"{', '.join(found)} and no {_CONFIG}"
+            f"{', '.join(found)} and no {CONFIG}"
         )
 
 
 def _compare(folder, settings):
     """Raises where the folder's settings are not these."""
-    config = read_object(os.path.join(folder, _CONFIG))
+    config = read_object(os.path.join(folder, CONFIG))
     with named_as(directory="cache_dir"):
         found = upgraded(CacheSettings, folder, config)
     others = [

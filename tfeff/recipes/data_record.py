@@ -12,7 +12,6 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import keras
 import numpy as np
 
 import tfeff
@@ -120,14 +119,6 @@ def _changed_parts(there, found):
 def file_digest(path: str) -> str:
     """The digest of a file, for the record of a run that reads it."""
     return sha256(path)
-
-
-def weights_digest(model: keras.Model) -> str:
-    """The digest of a model's weights, for the record of a run that reads them."""
-    digest = hashlib.sha256()
-    for weight in model.get_weights():
-        digest.update(np.ascontiguousarray(weight).tobytes())
-    return digest.hexdigest()
 
 
 def _noted(run, found, has_trained):

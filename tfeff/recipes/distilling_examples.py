@@ -5,8 +5,9 @@ import os
 import tfeff
 from tfeff.data.finetuning.examples import chosen
 from tfeff.recipes.answer_scores import check_answered
-from tfeff.recipes.data_record import file_digest, weights_digest
+from tfeff.recipes.data_record import file_digest
 from tfeff.recipes.shared_examples import print_shared
+from tfeff.utils.digests import sha256_of_arrays
 from tfeff.utils.naming import named_as
 
 
@@ -65,7 +66,7 @@ def augmented(examples, settings, tokenizer):
             f"Received: augment_with={folder!r}, student={settings.student!r}"
         )
     renamed = {"rate": "threshold", "masked_lm": "augment_with"}
-    digests = {"augment_with": weights_digest(masked_lm)}
+    digests = {"augment_with": sha256_of_arrays(masked_lm.get_weights())}
     with named_as(path="word_vectors", **renamed):
         more = tfeff.tasks.augment(
             examples,

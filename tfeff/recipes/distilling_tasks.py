@@ -139,7 +139,7 @@ def distill_on_a_task(
                     settings.prediction_steps,
                     run.path(_PREDICTIONS),
                     signals,
-                    [best, *own],
+                    own,
                     best,
                 )
             check_finite(student)

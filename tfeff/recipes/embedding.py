@@ -29,7 +29,7 @@ from tfeff.recipes.settings import changed, check_settings
 from tfeff.recipes.starting import load_for_training, print_frozen
 from tfeff.recipes.task_dataset import best_metric, find_dataset
 from tfeff.recipes.task_scores import print_undefined
-from tfeff.recipes.tuning import Tuning, best_model, check_lora, load_best, make_grid
+from tfeff.recipes.tuning import Tuning, best_model, enable_lora, load_best, make_grid
 from tfeff.recipes.unknown_tokens import print_unknown
 from tfeff.utils.files import copy_file, write_text
 from tfeff.utils.naming import named_as
@@ -243,7 +243,7 @@ def check_encoder(settings, examples, encoder, strategy):
             examples_in_step(settings, batch_size, strategy)
         print_frozen(encoder)
         check_contrast(settings, examples, encoder)
-        check_lora(settings, encoder)
+        enable_lora(settings, encoder)
     elif settings.pooling == "layerwise" and not _query(settings):
         raise ValueError(
             "`pooling` must be another than 'layerwise' without `examples` where "

@@ -41,7 +41,7 @@ from tfeff.recipes.task_scores import (
     print_unlearnt,
     task_scores,
 )
-from tfeff.recipes.tuning import Tuning, best_model, check_lora, load_best, make_grid
+from tfeff.recipes.tuning import Tuning, best_model, enable_lora, load_best, make_grid
 from tfeff.recipes.unknown_tokens import print_unknown
 from tfeff.recipes.unseen_segments import begin_as_first, check_segments
 from tfeff.training.checkpoint_folder import run_checkpoint
@@ -133,7 +133,7 @@ def finetune(
                 run_checkpoint(settings.pretrained, step)
         encoder, tokenizer = load_for_training(settings, *settings.pretrained_steps[:1])
         print_frozen(encoder)
-        check_lora(settings, encoder)
+        enable_lora(settings, encoder)
         task = make_task(settings, dataset, encoder, tokenizer)
         units = rating_units(dataset, task.train.examples)
         initial_heads = pretrained_heads(settings, dataset, units)

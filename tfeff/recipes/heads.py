@@ -83,6 +83,12 @@ class PretrainedHeads:
         return [self.objective]
 
 
+def _preset_of(pretrained):
+    """The folder of a preset; `None` of `"RUN@STEP"`, which is none."""
+    run_dir, step = split_step(pretrained)
+    return find_preset(run_dir) if step is None else None
+
+
 @paths(pretrained=READ_MODEL)
 def read_own_head(pretrained: str, name: str) -> dict[str, np.ndarray] | None:
     """The arrays of a head of a preset.
@@ -91,11 +97,9 @@ def read_own_head(pretrained: str, name: str) -> dict[str, np.ndarray] | None:
         The arrays; `None` for a preset without it and for `"RUN@STEP"`, which has no
         heads.
     """
-    run_dir, step = split_step(pretrained)
-    if step is not None:
-        return None
-    preset = find_preset(run_dir)
-    return read_head(preset, name) if name in head_names(preset) else None
+    preset = _preset_of(pretrained)
+    has_head = preset is not None and name in head_names(preset)
+    return read_head(preset, name) if has_head else None
 
 
 @paths(pretrained=READ_MODEL)
@@ -107,8 +111,8 @@ def own_head_names(pretrained: str) -> list[str]:
 @paths(pretrained=READ_MODEL)
 def read_embedding_settings(pretrained: str) -> dict | None:
     """The settings of a preset's sentence embeddings; `None` where it has none."""
-    run_dir, step = split_step(pretrained)
-    task = None if step is not None else read_task(find_preset(run_dir))
+    preset = _preset_of(pretrained)
+    task = None if preset is None else read_task(preset)
     if task is None or task["class_name"] != "SentenceEmbedding":
         return None
     return task["config"]
@@ -154,8 +158,7 @@ def read_task_heads(
         The arrays of each head, where the preset is of such a task; else `None`, and
         the line says that the new one has new layers.
     """
-    run_dir, step = split_step(pretrained)
-    preset = None if step is not None else find_preset(run_dir)
+    preset = _preset_of(pretrained)
     task = None if preset is None else read_task(preset)
     if preset is None or task is None or task["class_name"] not in _TASKS:
         return None

@@ -24,7 +24,7 @@ from tfeff.recipes.pretrain_settings import PretrainSettings
 from tfeff.recipes.pretraining_data import (
     check_cache,
     check_cached_tokenizer,
-    check_targets,
+    check_some_word_fits,
     make_data,
     read_data,
     valid_batches,
@@ -216,7 +216,7 @@ def run_pretraining(
             tfeff.training.check_equal_settings(caches_record(train, valid))
         examples = objective(settings).examples
         with tfeff.data.damage_named(valid):
-            check_targets(settings, valid_batches(settings, valid, tokenizer)())
+            check_some_word_fits(settings, valid_batches(settings, valid, tokenizer)())
         with (
             own_callbacks.of_training(
                 run.directory, settings.config(), run.is_chief, name=run.url

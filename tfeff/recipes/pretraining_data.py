@@ -115,7 +115,7 @@ def _other_tokenizer_named(settings):
         ) from error
 
 
-def check_targets(settings, batches):
+def check_some_word_fits(settings, batches):
     """Raises where words or n-grams are masked and all are larger than the budget.
 
     Most often the first batch has a target, and is all that is read.

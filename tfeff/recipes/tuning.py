@@ -49,12 +49,12 @@ def make_grid(
     return tfeff.training.Grid(run.path(CELLS), axes, settings.seeds, metric)
 
 
-def check_lora(settings: TunedSettings, encoder: tfeff.encoders.Encoder) -> None:
-    """Raises where the encoder cannot be trained as the settings say, by adapters.
+def enable_lora(settings: TunedSettings, encoder: tfeff.encoders.Encoder) -> None:
+    """Gives the encoder the adapters of the settings, if they have any.
 
     Args:
         settings: of the recipe.
-        encoder: one that is not trained; it has adapters afterwards.
+        encoder: one that is not trained.
 
     Raises:
         ValueError: if there are adapters to save, and none to train; if tables are new
@@ -235,7 +235,7 @@ class Tuning:
                     steps,
                     saved,
                     signals,
-                    [best, *own, progress],
+                    [*own, progress],
                     best,
                 )
             if settings.save_lora:

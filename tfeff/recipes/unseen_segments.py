@@ -6,6 +6,7 @@ from typing import Any
 import keras
 
 import tfeff
+from tfeff.data.finetuning.packing import num_segments
 from tfeff.recipes.finetune_settings import FinetuneSettings
 from tfeff.recipes.runs import read_config
 from tfeff.storage.arguments import READ_MODEL, paths
@@ -33,7 +34,7 @@ def check_segments(
         ValueError: if segments are to be compared and there are no two; if adapters are
             to be saved beside segments that are not those of the pretraining.
     """
-    one = _has_one_segment(tokenizer)
+    one = num_segments(tokenizer) == 1
     if settings.pooling == "segments" and (one or not _has_second(examples)):
         missing = "whose tokenizer has one segment" if one else "single texts"
         raise ValueError(
@@ -63,12 +64,8 @@ def shows_new(
         examples: those to train on.
         encoder, tokenizer: the pretrained ones.
     """
-    has_others = not _has_one_segment(tokenizer) and encoder.num_segments > 1
+    has_others = num_segments(tokenizer) > 1 and encoder.num_segments > 1
     return has_others and _has_second(examples) and has_unseen_segments(pretrained)
-
-
-def _has_one_segment(tokenizer):
-    return getattr(tokenizer, "pair_segments", 2) == 1
 
 
 def _has_second(examples):

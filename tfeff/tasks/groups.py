@@ -3,7 +3,8 @@
 import keras
 from keras import ops
 
-from tfeff.encoders.encoder import INPUTS
+from tfeff.encoders.encoder import INPUTS, Encoder
+from tfeff.tasks.task import logits_dtype
 
 
 def grouped_inputs() -> tuple[dict, dict]:
@@ -41,7 +42,6 @@ class Group(keras.layers.Layer):
         return (*like[:2], *x[1:])
 
 
-def group_of(encoder: keras.layers.Layer) -> Group:
-    """The layer for outputs of an encoder: in float32, of float64 in that."""
-    dtype = keras.backend.result_type(encoder.variable_dtype, "float32")
-    return Group(name="group", dtype=dtype)
+def group_of(encoder: Encoder) -> Group:
+    """The layer for outputs of an encoder, in the dtype of a head's."""
+    return Group(name="group", dtype=logits_dtype(encoder))

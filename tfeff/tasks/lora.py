@@ -14,7 +14,7 @@ from tfeff.encoders import Encoder
 from tfeff.encoders.adapters import adapted_projections, own_weights, projections
 from tfeff.encoders.encoder import encoder_of
 from tfeff.encoders.layer_names import layer_names, weight_names
-from tfeff.objectives.heads import heads_of, weight_array
+from tfeff.objectives.heads import heads_of, weight_array, weights_beside
 from tfeff.objectives.objective import Objective
 from tfeff.storage.arguments import READ, REPLACE, paths
 from tfeff.utils.files import atomic_file
@@ -84,7 +84,9 @@ def save_lora(model: Encoder | Objective, path: str | os.PathLike) -> None:
         for name, layer in adapted.items()
         for factor in _FACTORS
     }
-    arrays |= {f"head/{name}": weight_array(x) for name, x in _heads(model).items()}
+    arrays |= {
+        f"head/{name}": weight_array(x) for name, x in _head_weights(model).items()
+    }
     notes = {
         "format": _FORMAT,
         "rank": str(next(iter(adapted.values())).lora_rank),
@@ -137,7 +139,7 @@ def load_lora(model: Encoder | Objective, path: str | os.PathLike) -> None:
     _check_scale(adapted.values())
     able = _by_name(projections(encoder), encoder)
     _check_factors(adapted or able, arrays, notes, path)
-    heads = _heads(model)
+    heads = _head_weights(model)
     found = {name: x.shape for name, x in arrays.items() if name.startswith("head/")}
     expected = {f"head/{name}": tuple(x.shape) for name, x in heads.items()}
     if model is not encoder and found != expected:
@@ -181,10 +183,10 @@ def _is_of_one(model):
     return isinstance(model, Objective) or len(encoders) == 1
 
 
-def _heads(model):
+def _head_weights(model):
     """The weights of a model that are not its encoder's, by their names."""
-    inside = {id(weight) for weight in _encoder(model).weights}
-    return {n: x for n, x in weight_names(model).items() if id(x) not in inside}
+    beside = {id(weight) for weight in weights_beside(_encoder(model), model)}
+    return {n: x for n, x in weight_names(model).items() if id(x) in beside}
 
 
 def _by_name(layers, encoder):

@@ -122,7 +122,7 @@ class TokenClassifier(Task):
         )
         rows = []
         for inputs, *_ in batches:
-            inputs = {name: rows.numpy() for name, rows in inputs.items()}
+            inputs = {name: value.numpy() for name, value in inputs.items()}
             check_known_ids(inputs["token_ids"], self.encoder)
             logits = self.predict_on_batch(inputs)[:batch_size]
             classes = np.asarray(logits, "float32").argmax(-1)

@@ -89,8 +89,9 @@ def _check_classes(model: keras.Model, name: str, y: Any) -> None:
     """
     if not isinstance(y, np.ndarray) or y.dtype.kind not in "iu" or not y.size:
         return
-    outputs: Sequence = getattr(model, "outputs", None) or ()
-    loss = getattr(model, "loss", None)
+    if not model.reads_labels:
+        return
+    outputs, loss = model.labelled()
     if not isinstance(loss, GlobalMeanCrossentropy) or len(outputs) != 1:
         return
     num_classes = outputs[0].shape[-1]

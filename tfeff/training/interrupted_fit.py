@@ -64,8 +64,9 @@ def fit(
         steps: integer, steps of the training.
         folder: where a signal saves it; its parent must exist.
         signals: those that are held back, until what is made of the model is saved.
-        callbacks: those of the training. Of the steps that are done they are told, too.
-        best: the one of these that keeps the best weights, or `None`.
+        callbacks: those of the training beside `best`, which is called before them. Of
+            the steps that are done they are told, too.
+        best: keeps the best weights, if given.
 
     Returns:
         What Keras' `fit` returns.
@@ -86,6 +87,7 @@ def fit(
         verbose=0,
         callbacks=[
             ResumeEpoch(step, metrics, batches.element_spec),
+            *([best] if best else []),
             *callbacks,
             _SaveAfterSignal(signals, step, steps, folder, best),
         ],

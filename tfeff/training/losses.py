@@ -37,6 +37,32 @@ def weights_are_shares() -> Iterator[None]:
         _SHARES.reset(token)
 
 
+def global_mean(
+    losses: Tensor, sample_weight: Tensor | None = None, mask: Tensor | None = None
+) -> Tensor:
+    """This replica's part of the mean over every weighted target of the global batch.
+
+        Σ_t w_t l_t / Σ_r Σ_t w_t
+
+    Args:
+        losses: float tensor of the loss of each target.
+        sample_weight: tensor of their shape, or of their first axes alone; `None` means
+            1 everywhere.
+        mask: bool tensor likewise; what it leaves out has no weight.
+
+    Returns:
+        Scalar; 0 if there is no weight at all.
+    """
+    if _SHARES.get():
+        check_unmasked(mask)
+        return ops.sum(losses * shares(sample_weight, losses))
+    weights = ops.cast(target_weights(sample_weight, losses), losses.dtype)
+    if mask is not None:
+        weights = weights * target_weights(ops.cast(mask, losses.dtype), losses)
+    total_weight = sum_over_replicas(ops.sum(weights))
+    return ops.divide_no_nan(ops.sum(losses * weights), total_weight)
+
+
 class GlobalMean(keras.losses.Loss):
     """Base of losses that average over every weighted target of the global batch.
 
@@ -59,16 +85,7 @@ class GlobalMean(keras.losses.Loss):
             y_true = exact_tensor("y_true", y_true)
             losses = self.call(y_true, ops.convert_to_tensor(y_pred, dtype=self.dtype))
             mask = mask_of_targets(y_pred, losses)
-            if _SHARES.get():
-                check_unmasked(mask)
-                return ops.sum(losses * shares(sample_weight, losses))
-            weights = target_weights(sample_weight, losses)
-            weights = ops.cast(weights, losses.dtype)
-            if mask is not None:
-                mask = ops.cast(mask, losses.dtype)
-                weights = weights * target_weights(mask, losses)
-            total_weight = sum_over_replicas(ops.sum(weights))
-            return ops.divide_no_nan(ops.sum(losses * weights), total_weight)
+            return global_mean(losses, sample_weight, mask)
 
     def get_config(self):
         return {"name": self.name, "dtype": self.dtype}

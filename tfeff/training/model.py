@@ -262,12 +262,17 @@ class DistributedModel(
             return [target_weights(w, t) for w, t in zip(sample_weight, y, strict=True)]
         return target_weights(sample_weight, y)
 
+    @property
+    def reads_labels(self) -> bool:
+        """Whether the loss reads the labels that belong to `labelled` outputs."""
+        return True
+
     def labelled(self) -> tuple[Sequence, Any]:
         """The outputs that labels belong to, none if they are not known, and the loss.
 
         `class_weight` is checked by them.
         """
-        return getattr(self, "outputs", None) or (), self.loss
+        return getattr(self, "outputs", None) or (), getattr(self, "loss", None)
 
     def prepare_batch(self, data: Any) -> Any:
         """The batch that a step of training or evaluation works on; by default `data`.

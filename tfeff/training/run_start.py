@@ -1,7 +1,6 @@
 """Where a start of a run begins: at its newest checkpoint, or at step 0."""
 
 import dataclasses
-import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,6 +12,7 @@ from tfeff.training.checkpoint_folder import latest_checkpoint
 from tfeff.training.loadable import check_can_be_loaded
 from tfeff.training.metrics_file import restore
 from tfeff.training.workers import from_chief, several_workers
+from tfeff.utils.digests import sha256_of_arrays
 from tfeff.utils.run_files import CHECKPOINTS, METRICS_TABLE
 
 
@@ -68,7 +68,8 @@ def begin_run(
     model, notes = load_or_make(checkpoint, make_model)
     if checkpoint is None and several_workers():
         # TensorFlow makes variables equal, and not what is assigned to them then.
-        check_equal_settings({"weights": _weights_digest(model)})
+        digest = sha256_of_arrays(model.get_weights())
+        check_equal_settings({"weights": digest[:16]})
     if steps_per_epoch % model.steps_per_execution:
         raise ValueError(
             "`steps_per_epoch` must be a multiple of the model's "
@@ -84,13 +85,6 @@ def begin_run(
             f"steps_per_epoch={before}"
         )
     return RunStart(model, step, notes, restore_table(run, step, notes))
-
-
-def _weights_digest(model):
-    digest = hashlib.sha256()
-    for weight in model.get_weights():
-        digest.update(weight.tobytes())
-    return digest.hexdigest()[:16]
 
 
 def load_or_make(

@@ -9,6 +9,8 @@ import re
 from collections.abc import Container, Iterable, Mapping
 from typing import IO
 
+import numpy as np
+
 from tfeff.utils.files import write_text
 from tfeff.utils.reading import walk
 
@@ -201,6 +203,14 @@ def sha256_of(file: IO[bytes]) -> str:
     digest = hashlib.sha256()
     while block := file.read(1 << 20):
         digest.update(block)
+    return digest.hexdigest()
+
+
+def sha256_of_arrays(arrays: Iterable[np.ndarray]) -> str:
+    """The digest of the bytes of arrays, in their order."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
 
 

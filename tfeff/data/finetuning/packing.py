@@ -38,6 +38,14 @@ def num_separators(tokenizer: keras_hub.tokenizers.Tokenizer) -> int:
     return getattr(tokenizer, "pair_separators", 1)
 
 
+def num_segments(tokenizer: keras_hub.tokenizers.Tokenizer) -> int:
+    """The number of segments of a pair's row: 1 in RoBERTa, else 2.
+
+    A tokenizer declares it as `pair_segments`.
+    """
+    return getattr(tokenizer, "pair_segments", 2)
+
+
 def pair_frame(tokenizer: keras_hub.tokenizers.Tokenizer) -> int:
     """The number of special tokens in a pair's row: `[CLS] A [SEP] B [SEP]` has 3."""
     return 2 + num_separators(tokenizer)
@@ -48,9 +56,9 @@ def second_segments(
 ) -> tf.Tensor:
     """Where segment 1 begins in rows whose second texts begin at `starts` `[N]`.
 
-    Behind the row for a tokenizer that declares one segment, as `pair_segments`.
+    Behind the row for a tokenizer of one segment.
     """
-    if getattr(tokenizer, "pair_segments", 2) == 2:
+    if num_segments(tokenizer) == 2:
         return starts
     return tf.cast(rows.row_lengths(), starts.dtype)
 

@@ -31,7 +31,7 @@ from tfeff.objectives.distillation.target_weights import (
     prediction_weights,
 )
 from tfeff.ops.ids import exact_inputs
-from tfeff.training.losses import GlobalMean
+from tfeff.training.losses import global_mean
 from tfeff.training.model import DistributedModel
 from tfeff.training.optimizers import adamw
 from tfeff.training.target_metrics import update_mean
@@ -273,6 +273,10 @@ class Distillation(DistributedModel):
             optimizer = adamw(1e-4, warmup_steps=10_000, total_steps=1_000_000)
         super().compile(optimizer=optimizer, **kwargs)
 
+    @property
+    def reads_labels(self) -> bool:
+        return "label" in self.comparison.terms
+
     def labelled(self) -> tuple[Sequence, Any]:
         if isinstance(self.student, Encoder):
             raise ValueError(
@@ -291,11 +295,13 @@ class Distillation(DistributedModel):
     ) -> Tensor:
         """This replica's share of the loss; the shares of all replicas add up to it."""
         weights = self.target_weights(x, y, sample_weight)
-        mean = _GlobalMean("distillation")
         losses = self._with_label_losses(y, y_pred)
         # This replica's share of what layers add, before another one's layers run.
         added = super().compute_loss(x) if self.losses else 0.0
-        return added + sum(mean(None, losses[name], weights[name]) for name in losses)
+        return added + sum(
+            global_mean(ops.cast(values, keras.config.floatx()), weights[name])
+            for name, values in losses.items()
+        )
 
     def compute_metrics(
         self, x: Tensor, y: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None
@@ -452,13 +458,3 @@ def _weights_of_terms(chosen, loss_weights, layer_weights):
             f"Received: {terms or 'none of them'}, layer_weights={layer_weights}"
         )
     return weights
-
-
-class _GlobalMean(GlobalMean):
-    """The mean of values that are the losses of examples."""
-
-    def __call__(self, y_true, y_pred, sample_weight=None):
-        return super().__call__(y_pred, y_pred, sample_weight)
-
-    def call(self, y_true, y_pred):
-        return y_pred
