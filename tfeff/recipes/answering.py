@@ -37,7 +37,7 @@ from tfeff.recipes.run_exports import (
     newest_export,
     write_model,
 )
-from tfeff.recipes.runs import examples_in_step, open_run, recipe_running
+from tfeff.recipes.runs import check_batch_sizes, open_run, recipe_running
 from tfeff.recipes.settings import check_settings
 from tfeff.recipes.shared_examples import print_shared
 from tfeff.recipes.starting import load_for_training, print_frozen
@@ -132,8 +132,7 @@ def answer(
         )
     with open_run(settings) as run:
         strategy = tfeff.training.make_strategy(settings.strategy)
-        for batch_size in settings.batch_sizes:
-            examples_in_step(settings, batch_size, strategy)
+        check_batch_sizes(settings, strategy)
         with named_as(path="pretrained", step="pretrained"):
             encoder, tokenizer = tfeff.tasks.load_pretrained(settings.pretrained)
         print_frozen(encoder)

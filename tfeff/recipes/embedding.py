@@ -19,7 +19,7 @@ from tfeff.recipes.long_texts import print_long
 from tfeff.recipes.next_commands import print_finetune_next
 from tfeff.recipes.run_exports import has_model, same_weights, write_model
 from tfeff.recipes.runs import (
-    examples_in_step,
+    check_batch_sizes,
     metrics_line,
     open_run,
     pads_to_longest,
@@ -239,8 +239,7 @@ def read_pairs(settings, dataset):
 def check_encoder(settings, examples, encoder, strategy):
     """Raises where the encoder cannot be trained on examples, or scored without."""
     if examples is not None:
-        for batch_size in settings.batch_sizes:
-            examples_in_step(settings, batch_size, strategy)
+        check_batch_sizes(settings, strategy)
         print_frozen(encoder)
         check_contrast(settings, examples, encoder)
         enable_lora(settings, encoder)

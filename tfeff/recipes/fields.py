@@ -197,7 +197,7 @@ class Field(Options):
         return list(value) if isinstance(value, tuple) else value
 
     def from_json(self, value):
-        """A value that `to_json` gave, or that an older version did.
+        """A value that `to_json` gave, or that is given at the command line.
 
         Lists of numbers may have them as text, or be one number.
 

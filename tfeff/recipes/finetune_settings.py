@@ -67,7 +67,7 @@ class FinetuneSettings(TuningSettings):
         "A task of GLUE, BoolQ, MultiRC, RACE, CoNLL-2003, CoNLL-2000, WikiANN or "
         "WNUT-17, or one that data describes."
     )
-    pretrained_steps: tuple[int, ...] = setting(
+    pretrained_steps: tuple[int, ...] = setting(  # type: ignore[misc]
         "Steps of the run's checkpoints to start from, each in turn; default: its end.",
         (),
         minimum=1,

@@ -24,7 +24,7 @@ from tfeff.recipes.predictions import (
 )
 from tfeff.recipes.run_exports import export_options, has_model, write_model
 from tfeff.recipes.runs import (
-    examples_in_step,
+    check_batch_sizes,
     open_run,
     pads_to_longest,
     recipe_running,
@@ -126,8 +126,7 @@ def finetune(
     )
     with open_run(settings) as run:
         strategy = tfeff.training.make_strategy(settings.strategy, settings.tpu)
-        for batch_size in settings.batch_sizes:
-            examples_in_step(settings, batch_size, strategy)
+        check_batch_sizes(settings, strategy)
         with named_as(step="pretrained_steps", run_dir="pretrained"):
             for step in settings.pretrained_steps:
                 run_checkpoint(settings.pretrained, step)

@@ -1,5 +1,7 @@
 """Settings of pretraining."""
 
+from typing import Any, ClassVar
+
 from tfeff.recipes.corpus_settings import CorpusSettings
 from tfeff.recipes.fields import setting
 from tfeff.recipes.optimizer_settings import OptimizerSettings
@@ -52,6 +54,8 @@ class PretrainSettings(CorpusSettings, OptimizerSettings):
     """
 
     recipe = "pretrain"
+    # A setting of `StackSettings` alone: others have it from `preset` and `override`.
+    num_layers: ClassVar[Any] = None
 
     run_dir: str = setting("Folder or URL of the run.", fixed=False)
     preset: str = setting("A name of tfeff.encoders.presets().", "shatter_tiny")

@@ -156,11 +156,13 @@ def settle(settings: S, stages: int = 1, switch_steps: Sequence[int] = ()) -> S:
 
 def _check_overrides(settings):
     """Raises where an override gives what other settings give, or is too small."""
-    names = (
-        *("dtype", "dropout", "attention_dropout", "num_layers"),
-        "memory_efficient",
-    )
-    given = {name: getattr(settings, name, None) for name in names}
+    given = {
+        "dtype": settings.dtype,
+        "dropout": settings.dropout,
+        "attention_dropout": settings.attention_dropout,
+        "num_layers": settings.num_layers,
+        "memory_efficient": settings.memory_efficient,
+    }
     least = {
         "vocabulary_size": settings.vocabulary_size,
         "max_sequence_length": settings.sequence_length,

@@ -101,7 +101,7 @@ def _with_heads(settings, chosen, encoder):
 
 
 def _head_settings(chosen, encoder, found=None):
-    """The settings of the head of masked tokens: those that were found, or like these.
+    """The settings of the head of masked tokens: those of `found`, or the encoder's.
 
     Published models' heads are like their encoders. An objective of one's own has the
     settings that it wants.

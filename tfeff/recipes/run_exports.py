@@ -152,7 +152,7 @@ def make_once(path: str, write: Callable[[str], object]) -> None:
 
 
 def check_made(path: str) -> None:
-    """Checks a folder of an earlier start; those of early versions have no digests."""
+    """Checks a folder of an earlier start by its digests, if it has some."""
     if is_there(os.path.join(path, FILE_NAME)):
         with advised(f"Delete {path} to have it made again"):
             check_digests(path)

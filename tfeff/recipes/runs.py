@@ -158,15 +158,21 @@ def examples_in_step(
         )
     in_step = batch_size * settings.accumulation_steps
     if in_step * (settings.sequence_length or 1) > tf.int32.max:
-        name = "batch_size" if hasattr(settings, "batch_size") else "batch_sizes"
-        if settings.accumulation_steps > 1:
-            name = "accumulation_steps"
+        is_summed = settings.accumulation_steps > 1
         raise ValueError(
-            f"`{name}` must make steps of at most {tf.int32.max:,} tokens. "
-            f"Received: {name}={getattr(settings, name)}, batches of "
-            f"{batch_size}, sequence_length={settings.sequence_length}"
+            f"`{'accumulation_steps' if is_summed else 'batch_size'}` must make steps "
+            f"of at most {tf.int32.max:,} tokens. Received: {batch_size=}, "
+            f"accumulation_steps={settings.accumulation_steps}, "
+            f"sequence_length={settings.sequence_length}"
         )
     return in_step
+
+
+def check_batch_sizes(settings: Any, strategy: tf.distribute.Strategy) -> None:
+    """Raises where a batch size of a grid makes no step, as `examples_in_step` does."""
+    with named_as(batch_size="batch_sizes"):
+        for batch_size in settings.batch_sizes:
+            examples_in_step(settings, batch_size, strategy)
 
 
 def make_optimizer(settings: Any, learning_rate: float, steps: int, **others):

@@ -42,8 +42,8 @@ class Settings:
     Attributes:
         recipe: the recipe whose named configurations fill in the settings; `None` if
             there are none.
-        always: settings that configurations of all versions have, and none of another
-            command whose settings these ones have, too.
+        always: settings without which a configuration is of another command, whose
+            settings these ones have, too.
 
     Raises:
         TypeError: if a value has another type than its field.

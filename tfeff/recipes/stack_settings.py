@@ -38,7 +38,7 @@ class StackSettings(PretrainSettings):
     preset: str | None = setting(  # type: ignore[assignment]
         "A name of tfeff.encoders.presets(); default: shatter_tiny.", None
     )
-    num_layers: int | None = setting(
+    num_layers: int | None = setting(  # type: ignore[misc]
         "Layers in the end; default: those of the preset where one is named, else 4.",
         None,
         minimum=1,

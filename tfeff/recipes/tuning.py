@@ -73,7 +73,7 @@ def enable_lora(settings: TunedSettings, encoder: tfeff.encoders.Encoder) -> Non
         new["swap_positions"] = settings.swap_positions
     if settings.sequence_length and encoder.position == "absolute":
         as_pretrained = dataclasses.replace(settings, sequence_length=None)
-        step = getattr(settings, "pretrained_steps", ())[:1]
+        step = settings.pretrained_steps[:1]
         longest = load_for_training(as_pretrained, *step)[0].max_sequence_length
         if settings.sequence_length > longest:
             new["sequence_length"] = settings.sequence_length

@@ -1,5 +1,7 @@
 """Settings of a grid of trainings."""
 
+from typing import Any, ClassVar
+
 from tfeff.recipes.fields import fields_of, setting
 from tfeff.recipes.optimizer_settings import OptimizerSettings
 from tfeff.recipes.settings import DTYPES, RECOMPUTED, settings
@@ -9,6 +11,9 @@ from tfeff.utils.checks import MAX_SEED
 @settings
 class TuningSettings(OptimizerSettings):
     """Settings of fine-tuning a pretrained encoder."""
+
+    # A setting of `FinetuneSettings` alone: the others begin at the encoder's end.
+    pretrained_steps: ClassVar[Any] = ()
 
     pretrained: str = setting("A preset, a run's folder, or RUN@STEP.")
     swap_positions: str | None = setting(

@@ -31,7 +31,7 @@ def check_leaves_weights(callbacks: Iterable[keras.callbacks.Callback]) -> None:
 def check_class_leaves_weights(
     cls: type, arguments: Mapping[str, Any], given: object
 ) -> None:
-    """Raises where a class of callbacks, with these arguments, does so.
+    """Raises where callbacks of a class, with these arguments, replace the weights.
 
     Args:
         cls: the class.
