@@ -290,3 +290,31 @@ def test_damage_is_named(trained, tmp_path):
     safetensors.numpy.save_file({"x": np.zeros(3)}, damaged)
     with pytest.raises(ValueError, match="of format None"):
         load_lora(base(), damaged)
+
+
+def test_callbacks_that_would_save_what_is_not_loaded_are_refused_before(tmp_path):
+    kinds = keras.callbacks
+    begun = kinds.LambdaCallback(on_train_begin=lambda logs: pytest.fail("It trains."))
+    backup = kinds.BackupAndRestore(str(tmp_path / "backup"))
+    saves = [
+        kinds.ModelCheckpoint(str(tmp_path / "model.keras")),
+        kinds.ModelCheckpoint(
+            str(tmp_path / "model.weights.h5"), save_weights_only=True
+        ),
+    ]
+    for quantized, wrong in ((False, [backup]), (True, [backup, *saves])):
+        model = base()
+        if quantized:
+            model.encoder.quantize("int8")
+        model.encoder.enable_lora(2)
+        model.compile(keras.optimizers.Adam(1e-2), run_eagerly=True)
+        data = batch_of(model.encoder), np.array([0, 1, 1])
+        for callback in wrong:
+            with pytest.raises(ValueError, match="The model must .*save_lora"):
+                model.fit(*data, callbacks=[begun, callback], verbose=0)
+    assert not list(tmp_path.iterdir())
+    # Without quantization a saved model is the same when loaded.
+    model = base()
+    model.encoder.enable_lora(2)
+    model.compile(keras.optimizers.Adam(1e-2), run_eagerly=True)
+    model.fit(*data, callbacks=saves, verbose=0)

@@ -170,3 +170,33 @@ def test_losses_of_replaced_tokens():
         assert logs[f"{name}_loss"] == pytest.approx(value, rel=1e-4)
     accuracy = expected["replaced_accuracy"]
     assert logs["replaced_binary_accuracy"] == pytest.approx(accuracy, rel=1e-5)
+
+
+@pytest.mark.parametrize("argument", ["metrics", "weighted_metrics"])
+def test_metrics_that_do_not_fit_are_refused(argument):
+    model = Classifier(encoder(), 3)
+    kinds = keras.metrics
+    for wrong in (
+        *("ce", "sparse_categorical_crossentropy", "binary_crossentropy", "AUC"),
+        *("kl_divergence", "Precision", kinds.Recall(), kinds.BinaryAccuracy()),
+        *(kinds.CategoricalCrossentropy(), kinds.SensitivityAtSpecificity(0.5)),
+    ):
+        with pytest.raises(ValueError, match=f"`{argument}` must take logits"):
+            model.compile(**{argument: ["accuracy", wrong]})
+    for wrong in (
+        *("mse", "mean_absolute_error", "categorical_accuracy", "f1_score"),
+        *(kinds.Precision(thresholds=0.0), kinds.AUC(from_logits=True)),
+    ):
+        with pytest.raises(ValueError, match=f"`{argument}` must take ids of classes"):
+            model.compile(**{argument: ["accuracy", wrong]})
+    loss = kinds.SparseCategoricalCrossentropy(from_logits=True)
+    fit = (loss, "sparse_top_k_categorical_accuracy", kinds.MeanIoU(3, sparse_y_pred=0))
+    model.compile(**{argument: ["accuracy", *fit, lambda y, z: z[:, 0]]})
+    x, y = inputs(4), np.array([0, 1, 2, 2])
+    logs = model.evaluate(x, y, verbose=0, return_dict=True)
+    assert logs["sparse_categorical_crossentropy"] == pytest.approx(logs["loss"])
+    # Of several labels at once.
+    several = keras.losses.BinaryCrossentropy(from_logits=True)
+    fit = (kinds.AUC(from_logits=True), kinds.Precision(thresholds=0.0))
+    model.compile(loss=several, **{argument: [*fit, "f1_score"]})
+    model.evaluate(x, np.eye(3)[y], verbose=0)

@@ -6,10 +6,7 @@ from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import check_encoder
 from tfeff.objectives.heads import Head
 from tfeff.objectives.masked_lm_head import make_masked_lm_head
-from tfeff.objectives.objective import (
-    Objective,
-    mask_positions_input,
-)
+from tfeff.objectives.objective import Objective, mask_positions_input
 from tfeff.utils.types import Config
 
 

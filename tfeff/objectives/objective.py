@@ -1,6 +1,5 @@
 """The base class of pretraining objectives and tasks."""
 
-import inspect
 import os
 from typing import Any
 
@@ -14,6 +13,7 @@ from tfeff.encoders.layer_states import layer_states, make_with_states
 from tfeff.encoders.own_calls import symbolic_outputs
 from tfeff.formats.export_model import export_outputs
 from tfeff.objectives.heads import Head
+from tfeff.objectives.of_logits import check_metrics, loss_of_probabilities
 from tfeff.ops.ids import check_range, exact_inputs
 from tfeff.training.losses import GlobalMean, GlobalMeanCrossentropy
 from tfeff.training.model import DistributedModel
@@ -29,15 +29,6 @@ from tfeff.utils.types import Config, Tensor
 
 # The metric that replaces a loss in reports: its mean over all targets seen.
 TARGET_MEAN = "mean_loss"
-# Losses of probabilities that have no argument `from_logits`, and the names for which
-# Keras chooses a cross-entropy of probabilities by the targets' shape.
-_OF_PROBABILITIES = (
-    keras.losses.kl_divergence,
-    keras.losses.categorical_generalized_cross_entropy,
-    keras.losses.dice,
-    keras.losses.tversky,
-)
-_NAMES_OF_PROBABILITIES = ("crossentropy", "ce")
 
 
 def token_metrics() -> list[keras.metrics.Metric]:
@@ -143,7 +134,9 @@ class Objective(StaysFrozen, DistributedModel):
             ValueError: if there are `metrics` beside `weighted_metrics`; if a loss
                 takes probabilities, as Keras' cross-entropies do without
                 `from_logits=True`, and its Kullback-Leibler divergence, Dice and
-                Tversky losses: the outputs are logits.
+                Tversky losses: the outputs are logits; if a metric of Keras' own takes
+                probabilities, or with a default loss for classes other targets than
+                their ids.
         """
         if optimizer == "auto":
             optimizer = self.default_optimizer()
@@ -153,12 +146,13 @@ class Objective(StaysFrozen, DistributedModel):
             if self.output_weights is not None:
                 kwargs.setdefault("loss_weights", dict(self.output_weights))
         is_auto = isinstance(weighted_metrics, str) and weighted_metrics == "auto"
-        if kwargs.get("metrics") is not None:
+        given_metrics = kwargs.get("metrics")
+        if given_metrics is not None:
             if not is_auto:
                 raise ValueError(
                     "`metrics` must be left out beside `weighted_metrics`: both are "
                     "weighted here, as rows that fill up a batch have weight 0. "
-                    f"Received: metrics={kwargs['metrics']!r}"
+                    f"Received: metrics={given_metrics!r}"
                 )
             weighted_metrics = self._beside_means(kwargs.pop("metrics"), loss)
         elif is_auto:
@@ -172,6 +166,9 @@ class Objective(StaysFrozen, DistributedModel):
                 "the default, or give a cross-entropy of Keras with "
                 f"`from_logits=True`. Received: loss={wrong!r}"
             )
+        if not is_auto or given_metrics is not None:
+            name = "weighted_metrics" if given_metrics is None else "metrics"
+            check_metrics(name, weighted_metrics, loss)
         super().compile(
             optimizer=optimizer, loss=loss, weighted_metrics=weighted_metrics, **kwargs
         )
@@ -406,22 +403,3 @@ def are_means(loss) -> bool:
 def mask_positions_input() -> keras.KerasTensor:
     """The input `[B, M]` of the positions to predict."""
     return keras.Input((None,), dtype="int32", name="mask_positions")
-
-
-def loss_of_probabilities(losses):
-    """The first loss that takes probabilities, or its name; `None` if none does.
-
-    Such a loss trains silently, and badly, on logits.
-    """
-    for loss in keras.tree.flatten(losses):
-        if loss in _NAMES_OF_PROBABILITIES:
-            return loss
-        is_named = isinstance(loss, str) or inspect.isclass(loss)
-        found = keras.losses.get(loss) if is_named else loss
-        of_logits = getattr(found, "from_logits", True)
-        if inspect.isfunction(found):
-            parameter = inspect.signature(found).parameters.get("from_logits")
-            of_logits = parameter is None or parameter.default
-        if not of_logits or getattr(found, "fn", found) in _OF_PROBABILITIES:
-            return loss
-    return None

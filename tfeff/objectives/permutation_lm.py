@@ -9,10 +9,7 @@ from tfeff.layers.attention import declares
 from tfeff.layers.encoder_block import check_attend
 from tfeff.layers.initializer import bert_initializer
 from tfeff.objectives.heads import Head
-from tfeff.objectives.objective import (
-    Objective,
-    mask_positions_input,
-)
+from tfeff.objectives.objective import Objective, mask_positions_input
 from tfeff.objectives.token_logits import TokenLogits
 
 

@@ -7,11 +7,7 @@ from tfeff.encoders.encoder import check_encoder
 from tfeff.layers.dense import bert_dense
 from tfeff.objectives.heads import Head
 from tfeff.objectives.masked_lm_head import make_masked_lm_head
-from tfeff.objectives.objective import (
-    Objective,
-    mask_positions_input,
-    token_metrics,
-)
+from tfeff.objectives.objective import Objective, mask_positions_input, token_metrics
 from tfeff.training.losses import GlobalMeanCrossentropy
 from tfeff.utils.checks import check_bool, check_choice
 from tfeff.utils.types import Config

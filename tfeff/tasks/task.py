@@ -100,6 +100,7 @@ class PooledTask(Task):
         pooling: str,
         dropout: float,
         pooler_activation: str,
+        /,
         inputs=None,
         rows=None,
         finish=lambda z: z,

@@ -9,6 +9,11 @@ from typing import Any
 import keras
 
 from tfeff.compat.layers import sublayers
+from tfeff.encoders.quantization import (
+    check_keeps_quantization,
+    check_keeps_training,
+    check_keeps_weights,
+)
 from tfeff.training.fit_data import (
     check_batches,
     check_class_weight,
@@ -48,9 +53,10 @@ class ChecksCalls(keras.Model):
                 if keys of `class_weight` are no classes, or there is one for ratings,
                 for labels of tokens or of several outputs, or beside weights of
                 examples; if other weights train than when the model was trained before,
-                without another `compile`; on several replicas, if batches have a
-                `None`, if the optimizer has an `ema_overwrite_frequency`, or is not of
-                tfeff where weights are quantized to float8.
+                without another `compile`; if a callback saves the model, and adapters
+                keep it from being loaded as it was; on several replicas, if batches
+                have a `None`, if the optimizer has an `ema_overwrite_frequency`, or is
+                not of tfeff where weights are quantized to float8.
         """
         given = call_arguments("fit", x, y, *args, **kwargs)
         check_batches(self, x, y, given.get("sample_weight"))
@@ -71,6 +77,7 @@ class ChecksCalls(keras.Model):
             check_batches(self, inputs, labels, weights, names)
         else:
             check_batches(self, validation, names=("validation_data", "y"))
+        _check_callbacks(self, given.get("callbacks"))
         check_ends(x, "steps_per_epoch", given)
         check_ends(validation, "validation_steps", given)
         for text in self._fit_warnings(num_updates(x, given)):
@@ -197,6 +204,20 @@ class ChecksCalls(keras.Model):
     def _trained_weights(self):
         """The identities of the weights that train."""
         return frozenset(map(id, self.trainable_variables))
+
+
+def _check_callbacks(model, callbacks):
+    """Raises where Keras' callbacks would save what nothing could go on from.
+
+    They would save it, or raise, after an epoch.
+    """
+    callbacks = getattr(callbacks, "callbacks", callbacks)  # Of a `CallbackList`.
+    for callback in keras.tree.flatten(callbacks or ()):
+        if isinstance(callback, keras.callbacks.BackupAndRestore):
+            check_keeps_training(model)
+        elif isinstance(callback, keras.callbacks.ModelCheckpoint):
+            whole = not callback.save_weights_only
+            (check_keeps_quantization if whole else check_keeps_weights)(model)
 
 
 def call_arguments(method: str, *args: Any, **kwargs: Any) -> dict[str, Any]:

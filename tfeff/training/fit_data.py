@@ -43,7 +43,7 @@ def check_batches(
     Raises:
         TypeError: if `x` are features, examples or a cache, `x` or `y` texts, or one of
             all lists of numbers.
-        ValueError: if ids in an array `y` are no classes.
+        ValueError: if ids in an array `y` are no classes, or numbers not finite.
     """
     for method, way in _MADE_BY.items():
         # A data frame has a `sample`, too, and is fine.
@@ -56,7 +56,7 @@ def check_batches(
         _check_array(name, value)
         for key, part in value.items() if isinstance(value, dict) else ():
             _check_array(f"{name}[{key!r}]", part)
-    _check_classes(model, names[1], y)
+    _check_labels(model, names[1], y)
     inputs = getattr(model, "inputs", None) or ()
     if not inputs or any(part.dtype == "string" for part in inputs):
         return
@@ -82,17 +82,18 @@ def _check_array(name, value):
         )
 
 
-def _check_classes(model: keras.Model, name: str, y: Any) -> None:
-    """Raises for ids in memory that are no classes.
+def _check_labels(model: keras.Model, name: str, y: Any) -> None:
+    """Raises for labels in memory that are not finite, or no classes.
 
-    A compiled program cannot: it ends in an error of TensorFlow, or on JAX in NaN.
+    A compiled program cannot: it ends in an error of TensorFlow, or in NaN.
     """
-    if not isinstance(y, np.ndarray) or y.dtype.kind not in "iu" or not y.size:
-        return
-    if not model.reads_labels:
+    if not isinstance(y, np.ndarray) or not y.size or not model.reads_labels:
         return
     outputs, loss = model.labelled()
-    if not isinstance(loss, GlobalMeanCrossentropy) or len(outputs) != 1:
+    if isinstance(loss, GlobalMean) and y.dtype.kind == "f":
+        check_known(name, y, "finite", np.isfinite)
+    of_classes = isinstance(loss, GlobalMeanCrossentropy) and len(outputs) == 1
+    if y.dtype.kind not in "iu" or not of_classes:
         return
     num_classes = outputs[0].shape[-1]
     expected = f"ids of classes, from 0 to {num_classes - 1}"

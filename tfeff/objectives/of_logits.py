@@ -1,0 +1,124 @@
+"""Losses and metrics of Keras that do not fit logits."""
+
+import inspect
+from typing import Any
+
+import keras
+
+from tfeff.training.losses import GlobalMeanCrossentropy
+
+# Losses of probabilities that have no argument `from_logits`, and the names for which
+# Keras chooses a cross-entropy of probabilities by the targets' shape.
+_OF_PROBABILITIES = (
+    keras.losses.kl_divergence,
+    keras.losses.categorical_generalized_cross_entropy,
+    keras.losses.dice,
+    keras.losses.tversky,
+)
+
+
+_NAMES_OF_PROBABILITIES = ("crossentropy", "ce")
+# Metrics of whatever they are given.
+_OF_ANY = (
+    keras.metrics.Mean,
+    keras.metrics.MeanMetricWrapper,
+    keras.metrics.Sum,
+)
+_OF_LOGITS = (
+    "take logits, the outputs of this model: give a metric of Keras "
+    "`from_logits=True`, or thresholds of logits, such as 0.0"
+)
+_OF_IDS = (
+    "take ids of classes and a logit for each class, as those of Keras do whose "
+    "names begin with `Sparse`; docs/FINETUNING.md shows how others are made to"
+)
+
+
+def loss_of_probabilities(losses):
+    """The first loss that takes probabilities, or its name; `None` if none does.
+
+    Such a loss trains silently, and badly, on logits.
+    """
+    for loss in keras.tree.flatten(losses):
+        if loss in _NAMES_OF_PROBABILITIES:
+            return loss
+        is_named = isinstance(loss, str) or inspect.isclass(loss)
+        found = keras.losses.get(loss) if is_named else loss
+        of_logits = getattr(found, "from_logits", True)
+        if inspect.isfunction(found):
+            parameter = inspect.signature(found).parameters.get("from_logits")
+            of_logits = parameter is None or parameter.default
+        if not of_logits or getattr(found, "fn", found) in _OF_PROBABILITIES:
+            return loss
+    return None
+
+
+def check_metrics(argument: str, metrics: Any, losses: Any) -> None:
+    """Raises for metrics of Keras' own that do not fit logits or the targets.
+
+    A metric of probabilities would give a wrong number, and one of other targets than
+    the loss' an error of TensorFlow.
+
+    Args:
+        argument: the name of the argument.
+        metrics: its value, as `compile` takes it.
+        losses: the losses of `compile`.
+
+    Raises:
+        ValueError: if there is one.
+    """
+    losses = keras.tree.flatten(losses)
+    of_ids = all(isinstance(loss, GlobalMeanCrossentropy) for loss in losses)
+    for metric in keras.tree.flatten(metrics):
+        if advice := _advice(metric, of_ids):
+            raise ValueError(f"`{argument}` must {advice}. Received: {metric!r}")
+
+
+def _advice(metric, of_ids):
+    """What a metric must do that does not fit; an empty text if it does."""
+    if metric in ("accuracy", "acc"):  # Keras chooses one that fits.
+        return ""
+    if metric in _NAMES_OF_PROBABILITIES:
+        return _OF_LOGITS
+    found = _keras_class(metric)
+    if found is None:
+        return ""
+    name, settings = found
+    if _reads_probabilities(name, settings):
+        return _OF_LOGITS
+    fits = name.startswith("sparse") or "sparse_y_true" in settings
+    return _OF_IDS if of_ids and not fits else ""
+
+
+def _keras_class(metric):
+    """The name and the settings of a metric of Keras' own; `None` of any other."""
+    if isinstance(metric, str):
+        camel = "".join(part.capitalize() for part in metric.split("_"))
+        named = getattr(keras.metrics, camel, getattr(keras.metrics, metric, None))
+        metric = named or _short_name(metric)
+    known = metric if inspect.isroutine(metric) or inspect.isclass(metric) else None
+    kind = type(metric) if known is None else known
+    if not kind.__module__.startswith("keras.") or kind in _OF_ANY:
+        return None
+    if known is None:
+        return kind.__name__.lower(), metric.get_config()
+    parameters = inspect.signature(known).parameters
+    return kind.__name__.lower(), {n: p.default for n, p in parameters.items()}
+
+
+def _short_name(name):
+    """The function of Keras with a short name, such as `mse`; `None` if none has it."""
+    try:
+        return keras.losses.get(name)
+    except ValueError:  # Keras will say so of the metric, too.
+        return None
+
+
+def _reads_probabilities(name, settings):
+    if "from_logits" in settings:
+        return not settings["from_logits"]
+    if "thresholds" in settings:
+        return settings["thresholds"] is None and settings.get("top_k") is None
+    if "num_thresholds" in settings or settings.get("threshold") == 0.5:
+        return True
+    return name in ("kldivergence", "kl_divergence")
