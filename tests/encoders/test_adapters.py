@@ -120,8 +120,9 @@ def test_mixed_precision_does_not_round_what_is_saved(save, tmp_path):
 
 def test_what_cannot_have_adapters_is_refused():
     encoder = tiny("bert_base", num_layers=1)
-    with pytest.raises(ValueError, match="rank=0"):
-        encoder.enable_lora(0)
+    for rank in (0, encoder.hidden_dim + 1):
+        with pytest.raises(ValueError, match=f"`rank` must .*rank={rank}"):
+            encoder.enable_lora(rank)
     for names in (["querry"], ["query", "token_embedding"], [], "query"):
         with pytest.raises(ValueError, match="some of .*'query', 'value'"):
             encoder.enable_lora(2, names)

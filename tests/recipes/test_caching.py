@@ -22,6 +22,7 @@ from tfeff.recipes import (
     cache,
     caching,
     corpora,
+    pretrain,
     pretraining,
 )
 from tfeff.recipes.pretraining_data import make_data
@@ -45,8 +46,42 @@ def cached(corpus, tmp_path_factory):
 
 def test_the_folder_is_that_of_a_tokenizer_and_two_caches(cached):
     assert set(os.listdir(cached)) == {
-        *("config.json", "tokenizer.spm", "train", "validation")
+        *("config.json", "tokenizer.spm", "tokenizer.spm.sha256"),
+        *("train", "validation"),
     }
+
+
+def test_a_damaged_tokenizer_is_told(cached, corpus, tmp_path):
+    """With the caches and without them, by `cache` as by a run that reads them."""
+    folder = tmp_path / "c"
+    shutil.copytree(cached, folder)
+    path = folder / "tokenizer.spm"
+    damaged = bytearray(path.read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    path.write_bytes(damaged)
+    run = PretrainSettings(
+        run_dir=str(tmp_path / "run"),
+        cache_dir=str(folder),
+        preset="bert_tiny",
+        sequence_length=24,
+        steps=1,
+        warmup_steps=0,
+    )
+    for caches in (("train", "validation"), ()):
+        for name in () if caches else ("train", "validation"):
+            shutil.rmtree(folder / name)
+        before = contents(folder)
+        with pytest.raises(ValueError, match="(?s)tokenizer.spm.*amage"):
+            cache(settings(folder, corpus, tokenizer_sample=30_000))
+        assert contents(folder) == before
+        if caches:
+            with pytest.raises(ValueError, match="(?s)tokenizer.spm.*amage"):
+                pretrain(run)
+            assert not run_tokenizer.has_run_tokenizer(tmp_path / "run")
+    # Without the file it is made again, and is the same.
+    path.unlink()
+    cache(settings(folder, corpus, tokenizer_sample=30_000))
+    assert contents(folder) == contents(cached)
 
 
 def test_started_again_it_changes_nothing_and_makes_what_is_missing(

@@ -114,21 +114,21 @@ class Adapters:
         compiled after this, or again.
 
         Args:
-            rank: integer, at least 1.
+            rank: integer, at least 1 and at most `hidden_dim`.
             target_layer_names: the names of the projections that get adapters, such as
                 `["query", "key", "value", "output"]`. `None` means `"query"` and
                 `"value"`, those of them that the encoder has.
 
         Raises:
             TypeError: if `rank` is not an integer.
-            ValueError: if `rank` is below 1; if there are adapters already; if there
-                are no projections of these names; or if one is quantized in a mode in
+            ValueError: if `rank` is out of range; if there are adapters already, or no
+                projections of these names; or if one is quantized in a mode in
                 which Keras computes no adapters.
 
         Reference:
             Hu et al., "LoRA", 2021, sections 4.1 and 4.2.
         """
-        rank = check_integer("rank", rank)
+        rank = check_integer("rank", rank, 1, self.hidden_dim)
         adapted = adapted_layers(self)
         if adapted:
             raise ValueError(

@@ -373,7 +373,7 @@ def _at_all_positions(inputs: AttentionInputs, rows) -> AttentionInputs:
     query = ops.einsum("bmt,bmd->btd", rows, inputs.query) / count
     ranks = inputs.query_ranks
     if ranks is not None:
-        lowest = ops.min(inputs.key_ranks)
+        lowest = ops.min(inputs.key_ranks, initial=2**31 - 1)
         ranks = ops.where(rows > 0, ranks[..., None], lowest)
         ranks = ops.max(ranks, axis=1, initial=-(2**31))
     return inputs._replace(query=query, query_ranks=ranks, positions=None)

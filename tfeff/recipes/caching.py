@@ -28,6 +28,7 @@ from tfeff.tasks.run_tokenizer import (
     has_run_tokenizer,
     load_run_tokenizer,
     save_run_tokenizer,
+    seal_run_tokenizer,
 )
 from tfeff.utils.beam import BeamJobs
 from tfeff.utils.checks import differences
@@ -93,6 +94,7 @@ def cache(settings: CacheSettings) -> tuple[tfeff.data.Cache, tfeff.data.Cache]:
                 tokenizer = load_run_tokenizer(folder)
             else:
                 save_run_tokenizer(tokenizer, folder)
+            seal_run_tokenizer(folder)
     caches = build_caches(
         settings.cache_dir,
         train,

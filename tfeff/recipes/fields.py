@@ -16,7 +16,13 @@ import types
 import typing
 from collections.abc import Sequence
 
-from tfeff.utils.checks import MAX_COUNT, check_choice, check_integer, check_mapping
+from tfeff.utils.checks import (
+    MAX_COUNT,
+    check_choice,
+    check_float32,
+    check_integer,
+    check_mapping,
+)
 from tfeff.utils.paths import check_path, is_url
 
 
@@ -188,7 +194,7 @@ class Field(Options):
         holds = all(holds(number, bound) for _, bound, holds in bounds)
         if not math.isfinite(number) or not holds:
             raise ValueError(received)
-        return number
+        return check_float32(self.name, number)
 
     def to_json(self, value):
         """A value as `config.json` has it."""

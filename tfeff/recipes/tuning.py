@@ -24,6 +24,7 @@ from tfeff.training.held_signals import HeldSignals
 from tfeff.training.interrupted_fit import interrupted_step
 from tfeff.training.scores import write_metrics
 from tfeff.utils.files import copy_file
+from tfeff.utils.naming import named_as
 from tfeff.utils.reading import is_there
 from tfeff.utils.run_files import CELLS, DEV_METRICS_TABLE, INTERRUPTED, METRICS, MODEL
 
@@ -84,7 +85,8 @@ def enable_lora(settings: TunedSettings, encoder: tfeff.encoders.Encoder) -> Non
             f"Received: lora_rank={settings.lora_rank}"
             + "".join(f", {name}={value!r}" for name, value in new.items())
         )
-    encoder.enable_lora(settings.lora_rank)
+    with named_as(rank="lora_rank"):
+        encoder.enable_lora(settings.lora_rank)
     check_keeps_quantization(encoder)
 
 

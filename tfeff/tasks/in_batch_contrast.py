@@ -65,7 +65,9 @@ def contrast_losses(y_true, y_pred, temperature):
 def nearest_is_partner(y_true, y_pred):
     """1 where no candidate is nearer to a text than its partner, else 0, `[B]`."""
     logits = contrasted(y_true, y_pred, 1.0)
-    return ops.cast(logits[:, 0] >= ops.max(logits, axis=-1), "float32")
+    # Cosines are above -2, and a batch may have no rows.
+    largest = ops.max(logits, axis=-1, initial=-2.0)
+    return ops.cast(logits[:, 0] >= largest, "float32")
 
 
 @keras.saving.register_keras_serializable(package="tfeff")

@@ -13,6 +13,7 @@ from tfeff import data
 from tfeff.encoders.preset_digests import add_digests, check_preset
 from tfeff.encoders.preset_layout import TOKENIZER_CONFIG, belongs_to_tokenizer
 from tfeff.storage.arguments import READ_MODEL, paths
+from tfeff.training.run_seal import seal_file
 from tfeff.utils.files import atomic_folder
 from tfeff.utils.json_files import read_object
 from tfeff.utils.reading import is_there
@@ -33,6 +34,19 @@ def save_run_tokenizer(tokenizer: keras_hub.tokenizers.Tokenizer, run_dir: str) 
         tokenizer.save_to_preset(unfinished)
         # KerasHub's own tokenizers write no digests.
         add_digests(unfinished, belongs_to_tokenizer())
+
+
+def seal_run_tokenizer(run_dir: str) -> None:
+    """Notes the digest of a tokenizer's file, so that damage is found on loading.
+
+    A folder has its own digests.
+
+    Raises:
+        ValueError: if the file is no more as it was.
+    """
+    path = os.path.join(run_dir, TOKENIZER_FILE)
+    if is_there(path):
+        seal_file(path)
 
 
 def has_run_tokenizer(run_dir: str) -> bool:

@@ -45,7 +45,7 @@ class _SpanHead(keras.layers.Layer):
         # A token of the passage is followed by another token: the last [SEP] is not.
         followed = real * ops.pad(real[:, 1:], [[0, 0], [0, 1]])
         second = real * ops.cast(segment_ids == 1, "int32")
-        of_one_segment = 1 - ops.max(second, axis=1, keepdims=True)
+        of_one_segment = 1 - ops.max(second, axis=1, keepdims=True, initial=0)
         second += of_one_segment * _behind_separator(token_ids, real - followed)
         passage = followed * second
         is_cls = real * ops.cast(ops.cumsum(ops.ones_like(real), axis=1) == 1, "int32")
@@ -63,7 +63,7 @@ class _SpanHead(keras.layers.Layer):
 
 def _behind_separator(token_ids, is_last):
     """1 for tokens behind a separator that are none; the last token is a separator."""
-    separator = ops.max(token_ids * is_last, axis=1, keepdims=True)
+    separator = ops.max(token_ids * is_last, axis=1, keepdims=True, initial=0)
     is_separator = ops.cast(token_ids == separator, "int32")
     return ops.cast(ops.cumsum(is_separator, axis=1) > 0, "int32") * (1 - is_separator)
 

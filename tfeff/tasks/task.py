@@ -267,7 +267,7 @@ class _LastToken(Layer):
     def call(self, hidden, padding_mask):
         real = ops.cast(padding_mask != 0, "int32")
         position = ops.cumsum(ops.ones_like(real), axis=1) - 1
-        last = ops.max(position * real, axis=1, keepdims=True)
+        last = ops.max(position * real, axis=1, keepdims=True, initial=0)
         return functional.gather_positions(hidden, last)[:, 0]
 
     def compute_output_spec(self, hidden, padding_mask):

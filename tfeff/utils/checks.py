@@ -14,6 +14,7 @@ _REAL: type[Any] = numbers.Real
 # TensorFlow holds the sizes of a tensor's axes in 32 bits in many places.
 MAX_SIZE = 2**31 - 1
 MAX_COUNT = 2**63 - 1  # Of bytes and of examples, which are no axis of a tensor.
+_LEAST_FLOAT32, _MOST_FLOAT32 = 2.0**-126, (2 - 2.0**-23) * 2.0**127
 MAX_SEED = 2**32 - 1  # NumPy takes no larger one.
 
 
@@ -86,12 +87,25 @@ def check_rate(name: str, value: Any) -> float:
 
 
 def check_positive(name: str, value: Any) -> float:
-    """Returns `value` if it is a finite number above 0, else raises."""
+    """Returns `value` if it is a finite number above 0 in float32, else raises."""
     if not is_number(value) or not 0 < value < float("inf"):
         raise ValueError(
             f"`{name}` must be a positive number. Received: {name}={value!r:.80}"
         )
-    return float(value)
+    return check_float32(name, float(value))
+
+
+def check_float32(name: str, value: float) -> float:
+    """Returns a finite `value` that float32 does not make 0 or infinite, else raises.
+
+    Numbers below the smallest normal one count as 0, since processors may take them so.
+    """
+    if value and not _LEAST_FLOAT32 <= abs(value) <= _MOST_FLOAT32:
+        raise ValueError(
+            f"`{name}` must be a number of float32, whose sizes are from "
+            f"{_LEAST_FLOAT32:.2g} to {_MOST_FLOAT32:.2g}. Received: {name}={value!r}"
+        )
+    return value
 
 
 def check_weight(name: str, value: Any) -> float:
@@ -104,7 +118,7 @@ def check_weight(name: str, value: Any) -> float:
         raise ValueError(
             f"`{name}` must have numbers of at least 0. Received: {name}={value!r}"
         )
-    return float(value)
+    return check_float32(name, float(value))
 
 
 def check_fraction(name: str, value: Any) -> float:

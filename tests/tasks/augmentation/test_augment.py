@@ -237,6 +237,15 @@ def test_whole_words_of_word_pieces():
     assert whole_words(tokenizer) == [(5, "cat"), (8, "x1"), (9, "में")]
 
 
+@pytest.mark.parametrize("size", [1e-43, 1e-30, 1.0, 1e30])
+def test_the_cosine_does_not_depend_on_the_size(size):
+    vectors = np.array([[1, 0], [0.9, 0.1], [0, 1], [0, 0]])
+    found = WordVectors(["cat", "dog", "day", "of"], size * vectors)
+    assert found.nearest(size * vectors[2], 4) == ["day", "dog", "cat", "of"]
+    assert found.nearest(vectors[0], 2) == ["cat", "dog"]
+    assert found.nearest([1e-43, 0.0], 2) == ["cat", "dog"]
+
+
 def test_word_vectors_from_a_file(tmp_path):
     path = tmp_path / "glove.txt"
     path.write_text("cat 1 0\n. . 0.5 0.5\n\ndög 2.0 0.2\ncat 9 9\nday 0 -1e0\n")

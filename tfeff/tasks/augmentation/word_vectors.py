@@ -61,8 +61,7 @@ class WordVectors:
                 "`vectors` must be finite in float32. Received: "
                 f"{self.vectors[row].tolist()!s:.80} of {self.words[row]!r}"
             )
-        norms = np.linalg.norm(self.vectors, axis=1, keepdims=True)
-        self._directions = self.vectors / np.where(norms == 0, 1, norms)
+        self._directions = _directions(self.vectors)
 
     def __len__(self) -> int:
         return len(self.words)
@@ -96,9 +95,17 @@ class WordVectors:
                 f"`vector` must be {size} finite numbers, as many as the words' have. "
                 f"Received: vector of shape {vector.shape}, {vector.tolist()!s:.80}"
             )
-        cosines = self._directions @ vector
+        cosines = self._directions @ _directions(vector[None])[0]
         found = [self.words[i] for i in _largest(cosines, count + 1)]
         return [word for word in found if word != other_than][:count]
+
+
+def _directions(vectors):
+    """Rows of length 1, or 0; of numbers as small or large as float32 has them."""
+    _, exponents = np.frexp(np.abs(vectors).max(axis=1, initial=0, keepdims=True))
+    scaled = np.ldexp(vectors, -exponents)  # This changes no digits.
+    norms = np.linalg.norm(scaled, axis=1, keepdims=True)
+    return scaled / np.where(norms == 0, 1, norms)
 
 
 def _largest(values, count):
