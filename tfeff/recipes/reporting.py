@@ -1,65 +1,32 @@
 """The papers' tables of finished runs."""
 
 import collections
-import glob
 import math
 import os
-from typing import NamedTuple
 
 import tfeff
-from tfeff.datasets.aliases import ALIASES
 from tfeff.datasets.glue import SCORED_TASKS, glue_average
 from tfeff.datasets.registry import OWN
 from tfeff.recipes.report_settings import ReportSettings
+from tfeff.recipes.run_results import Column, matching_runs, read_results
 from tfeff.recipes.settings import check_settings
 from tfeff.storage.arguments import (
-    READ_RESULTS,
     REPLACE,
     check_keeps_inputs,
     check_replaceable,
     paths,
 )
-from tfeff.storage.fetching import matching_folders
 from tfeff.training.scores import worst_if_nan
 from tfeff.utils.files import write_text
-from tfeff.utils.job_output import say
-from tfeff.utils.json_files import read_object
-from tfeff.utils.paths import is_url, matches
-from tfeff.utils.run_files import CONFIG, METRICS, PREDICTIONS, READ_DATA
 
 # In the order of the papers' columns.
 _QUESTIONS = (
     *("SQuAD1.1", "SQuAD2.0"),
     *("SearchQA", "TriviaQA", "NewsQA", "NaturalQuestions", "HotpotQA"),
 )
-_EXPECTED = (
-    "`runs` must be folders of finished runs of `tfeff finetune` or `tfeff answer`"
-)
 
 
-class _Column(NamedTuple):
-    """A column of the table: a task by one metric, of questions on one part.
-
-    Attributes:
-        task: the name of the data set.
-        scored_by: the metric with its part, of texts; the part alone, of questions.
-        of_questions: whether it is a task of questions.
-        digests: those of the examples that are scored, but of GLUE, whose files are
-            the same everywhere. WikiANN has others for each language, and questions of
-            one's own may be given as SQuAD's.
-    """
-
-    task: str
-    scored_by: str
-    of_questions: bool
-    digests: tuple[str, ...] = ()
-
-
-_AVERAGE = _Column("GLUE", "average", False)
-
-
-class _NoScores(Exception):
-    """A folder is not one of a finished run of `finetune` or `answer`."""
+_AVERAGE = Column("GLUE", "average", False)
 
 
 def report(settings: ReportSettings) -> dict[str, dict[str, dict[str, float]]]:
@@ -114,19 +81,20 @@ def report(settings: ReportSettings) -> dict[str, dict[str, dict[str, float]]]:
     check_settings(settings, ReportSettings)
     if settings.output is not None:
         check_replaceable("output", settings.output)
-    by_column: dict[str, dict[_Column, dict[str, float]]] = {}
-    baselines: dict[str, dict[_Column, dict[str, float]]] = {}
-    folders: dict[_Column, str] = {}
-    folders_of_runs = _matching(settings.runs)
+    by_column: dict[str, dict[Column, dict[str, float]]] = {}
+    baselines: dict[str, dict[Column, dict[str, float]]] = {}
+    folders: dict[Column, str] = {}
+    folders_of_runs = matching_runs(settings.runs)
     if settings.output is not None:
         read = (folder for _, folder in folders_of_runs)
         check_keeps_inputs("output", settings.output, read)
-    runs = _runs(settings.runs, folders_of_runs)
-    by_run: dict[tuple[_Column, str], dict[str, dict[str, float]]] = {}
-    for run, (model, column, folder, scores, baseline) in runs.items():
-        folders.setdefault(column, folder)
-        _keep_best(by_column, model, column, scores)
-        by_run.setdefault((column, model), {})[run] = scores
+    runs = read_results(settings.runs, folders_of_runs)
+    by_run: dict[tuple[Column, str], dict[str, dict[str, float]]] = {}
+    for run, found in runs.items():
+        column, baseline = found.column, found.baseline
+        folders.setdefault(column, found.data)
+        _keep_best(by_column, found.encoder, column, found.scores)
+        by_run.setdefault((column, found.encoder), {})[run] = found.scores
         if baseline is not None:
             _keep_best(baselines, baseline["name"], column, baseline["metrics"])
     by_column |= baselines
@@ -162,36 +130,6 @@ def report(settings: ReportSettings) -> dict[str, dict[str, dict[str, float]]]:
 @paths(output=REPLACE)
 def _write(text, output):
     write_text(output, text)
-
-
-def _matching(patterns):
-    """Pairs of a pattern and a folder that it matches, or that it is."""
-    return [
-        (pattern, folder)
-        for pattern in patterns
-        for folder in (
-            matching_folders("runs", pattern)
-            if is_url(pattern)
-            else matches(pattern) or [pattern]
-        )
-    ]
-
-
-def _runs(patterns, matching):
-    """The results of `_read` of all runs; globs' other folders are left out."""
-    found = {}
-    for pattern, folder in matching:
-        try:
-            found[folder.rstrip("/")] = _read(folder)
-        except _NoScores as error:
-            if folder == pattern:
-                raise ValueError(
-                    f"{_EXPECTED}. Received: {folder!r}, {error}"
-                ) from error
-            say(f"{folder} is left out: {error}")
-    if not found:
-        raise ValueError(f"{_EXPECTED}. Received: runs={list(patterns)}, without one")
-    return found
 
 
 def _names(folders):
@@ -239,91 +177,6 @@ def _keep_best(found, name, column, scores):
     row = found.setdefault(name, {})
     if column not in row or _rank(scores) > _rank(row[column]):
         row[column] = scores
-
-
-@paths(folder=READ_RESULTS)
-def _read(folder):
-    """The encoder, column, folder of data, metrics and baseline.
-
-    Fixed benchmarks have no folder, and some runs no baseline.
-    """
-    config, metrics = (_json(folder, name) for name in (CONFIG, METRICS))
-    is_question = "grid" in metrics
-    # The metrics of `embed` have a best cell, too, beside those before the training.
-    is_text = "best" in metrics and "untrained" not in metrics
-    if not ("task" in config and "pretrained" in config and (is_question or is_text)):
-        raise _NoScores("a run of another command")
-    # Earlier runs of questions name it in their settings alone, if it is not "dev".
-    part = metrics.get("dev_split") or config.get("dev_split") or "dev"
-    predicted = None
-    if is_question and (name := _predicted(folder, part)):
-        part, predicted = name, _json(folder, f"{PREDICTIONS}/{name}/{METRICS}")
-    try:
-        task = _text(ALIASES.get(config["task"], config["task"]))
-        if is_question:
-            # The best seed was chosen by the development set: its scores are means over
-            # the seeds, as those of texts are.
-            best = metrics["grid"].get("best", {"mean": metrics})
-            found = predicted or best["mean"]
-            scores = {name: _number(found[name]) for name in ("f1", "exact_match")}
-        else:
-            scores = _text_scores(metrics)
-        baseline = (predicted or metrics).get("baseline")
-        if baseline is not None:
-            of_baseline = {name: _number(baseline["metrics"][name]) for name in scores}
-            baseline = {"name": _text(baseline["name"]), "metrics": of_baseline}
-        scored_by = part if is_question else _text(metrics["metric"])
-        is_fixed = task in SCORED_TASKS
-        data = "" if is_fixed else config.get("data", "").rstrip("/")
-        if predicted:
-            digests = (_text(predicted["examples"]),)
-        else:
-            digests = () if is_fixed else _digests(folder)
-        column = _Column(task, scored_by, is_question, digests)
-        return _text(config["pretrained"]), column, data, scores, baseline
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"{_EXPECTED}. Received: {folder!r}, whose metrics are damaged "
-            f"({type(error).__name__}: {error})"
-        ) from error
-
-
-def _text(value):
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r:.80} is no text")
-    return value
-
-
-def _digests(folder):
-    """Digests of the scored parts."""
-    parts = _json(folder, READ_DATA)["examples"]
-    return tuple(str(parts[name]) for name in sorted(parts) if name != "train")
-
-
-def _json(folder, name):
-    path = os.path.join(folder, name)
-    if not os.path.isfile(path):
-        raise _NoScores(f"it has no {name}")
-    return read_object(path, folder)
-
-
-def _text_scores(summary):
-    """The metric that tells the best, of all development parts."""
-    metric, mean = summary["metric"], summary["best"]["mean"]
-    # dev_matched_accuracy, dev_mismatched_accuracy; dev_accuracy.
-    name = metric.removeprefix("dev_").removeprefix("matched_")
-    parts = ("", "matched_", "mismatched_")
-    keys = [f"dev_{part}{name}" for part in parts if f"dev_{part}{name}" in mean]
-    return {key: _number(mean[key]) for key in [metric, *keys]}
-
-
-def _predicted(folder, part):
-    """A part that is predicted beside that of the development set; `None` without."""
-    names = glob.glob(f"*/{METRICS}", root_dir=os.path.join(folder, PREDICTIONS))
-    parts = sorted({os.path.dirname(name) for name in names} - {part})
-    if len(parts) > 1:
-        say(f"{folder}: of its predicted parts, {parts[0]} is shown")
-    return parts[0] if parts else None
 
 
 def _table(found, names):
@@ -379,7 +232,3 @@ def _first(scores):
 
 def _rank(scores):
     return worst_if_nan(_first(scores))
-
-
-def _number(value):
-    return math.nan if value is None else float(value)
