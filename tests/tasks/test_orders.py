@@ -46,10 +46,12 @@ ORDERS = [
     ("enable_lora, enable_lora", "no adapters yet", "merge_lora"),
     ("enable_lora, load_weights", "no LoRA adapters to load weights", "load first"),
     ("enable_lora, fit with checkpoints", "for a checkpoint", "save_lora"),
+    ("enable_lora, fit with backup", "for a checkpoint", "save_lora"),
     ("enable_lora, checkpoint", "for a checkpoint", "merge_lora"),
     ("int8, enable_lora, .keras", "adapters on quantized layers", "save_lora"),
     ("int8, enable_lora, .weights.h5", "adapters on quantized layers", "save_lora"),
     ("int8, enable_lora, preset", "adapters on quantized layers", "save_lora"),
+    ("int8, enable_lora, fit with .keras", "adapters on quantized", "save_lora"),
     ("int8, enable_lora, merge_lora", "no adapters on quantized layers", "save_lora"),
     ("float8, enable_lora", "Keras computes none in another mode", "int8 or int4"),
     ("gptq", "without their calibration data", "int8, int4 or float8"),
@@ -82,6 +84,8 @@ class Model:
             ".keras": self.keras,
             ".weights.h5": self.weights,
             "fit with checkpoints": self.fit_with_checkpoints,
+            "fit with backup": self.fit_with_backup,
+            "fit with .keras": self.fit_with_keras,
         }
         if step in ("int8", "int4", "float8", "gptq"):
             self.quantize(step)
@@ -163,8 +167,17 @@ class Model:
         self.model = loaded
 
     def fit_with_checkpoints(self):
+        self.fit(Checkpoints(str(self.path()), steps_per_epoch=1))
+
+    def fit_with_backup(self):
+        self.fit(keras.callbacks.BackupAndRestore(str(self.path())))
+
+    def fit_with_keras(self):
+        self.fit(keras.callbacks.ModelCheckpoint(str(self.path(".keras"))))
+
+    def fit(self, callback):
+        """Nothing is trained where it is refused."""
         self.model.compile(run_eagerly=True)
-        callback = Checkpoints(str(self.path()), steps_per_epoch=1)
         try:
             self.model.fit(self.batch, np.zeros(3), callbacks=[callback], verbose=0)
         finally:
