@@ -203,7 +203,7 @@ def test_rows_of_blocks_have_the_full_length(folder, monkeypatch):
         (dict(examples="pairs.tsv", save_lora=True), "`save_lora` must be left out"),
         (
             dict(examples="pairs.tsv", batch_sizes=(2**28,), sequence_length=16),
-            "`batch_sizes` must .*batches of 268435456, sequence_length=16$",
+            "`batch_sizes` must .*batch_sizes=268435456, .*sequence_length=16$",
         ),
         (dict(task="SST-2"), "`task` must be a data set of pairs with ratings"),
         (dict(pooling="layerwise"), "`pooling` must be another than 'layerw"),
