@@ -576,12 +576,12 @@ def test_labels_that_are_no_classes_are_named_where_they_are_read():
     wrong = np.array([0, 5], "int32")
     models = [Classifier(encoder, 2) for encoder in make_pair()]
     model = Distillation(*models, label=True)
-    model.compile()
+    model.compile(run_eagerly=True)
     for run in (model.fit, model.evaluate, model.train_on_batch, model.test_on_batch):
         with pytest.raises(ValueError, match="`y` must be ids of classes, from 0 to 1"):
             run(inputs, wrong)
     model = Distillation(*models)
-    model.compile()
+    model.compile(run_eagerly=True)
     model.test_on_batch(inputs, wrong)
 
 

@@ -196,7 +196,7 @@ def test_what_batches_are_made_of_is_told():
 
 def test_lists_of_numbers_are_no_arrays():
     model = tfeff.tasks.Classifier(training_steps.encoder(), 2)
-    model.compile()
+    model.compile(run_eagerly=True)
     examples = tfeff.data.TextExamples(["a b"], labels=[1], label_names=("x", "y"))
     x, y = tfeff.data.text_features(examples, tokenizer(), 8).inputs, np.array([1])
     listed = x | {"token_ids": x["token_ids"].tolist()}

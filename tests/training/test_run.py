@@ -121,7 +121,7 @@ class Subclassed(keras.Model):
         return self.inner(x, training=training)
 
 
-@pytest.mark.quick("7-functional")
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["functional", "subclassed", "sequential"])
 @pytest.mark.parametrize("dies_after", [7, 11])
 def test_models_of_others_draw_the_dropout_that_they_would_have(
