@@ -254,9 +254,9 @@ model.compile("sgd")
 inputs = {name: np.ones((4, 4), "int32") for name in encoder.input}
 for labels, is_nan in (([0, 1, 2, 0], False), ([0, 1, 2, 7], True)):
     batch = inputs, np.array(labels)  # Of arrays, labels are checked before.
-    told = model.evaluate(iter([batch]), verbose=0, return_dict=True)
+    told = model.evaluate((x for x in [batch]), verbose=0, return_dict=True)
     assert np.isnan(told["loss"]) == is_nan, told
-    history = model.fit(iter([batch]), verbose=0).history
+    history = model.fit((x for x in [batch]), verbose=0).history
     assert np.isnan(history["loss"]).all() == is_nan, history
 """
 
