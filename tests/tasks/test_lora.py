@@ -1,5 +1,7 @@
 """Adapters alone on disk: for the same frozen weights, and no others."""
 
+import os
+
 import keras
 import numpy as np
 import pytest
@@ -292,6 +294,14 @@ def test_damage_is_named(trained, tmp_path):
         load_lora(base(), damaged)
 
 
+class SavesAdapters(keras.callbacks.ModelCheckpoint):
+    """As users write it: what it saves can be loaded."""
+
+    def on_epoch_end(self, epoch, logs=None):
+        folder = os.path.dirname(self.filepath)
+        save_lora(self.model, os.path.join(folder, "adapters.safetensors"))
+
+
 def test_callbacks_that_would_save_what_is_not_loaded_are_refused_before(tmp_path):
     kinds = keras.callbacks
     begun = kinds.LambdaCallback(on_train_begin=lambda logs: pytest.fail("It trains."))
@@ -313,6 +323,10 @@ def test_callbacks_that_would_save_what_is_not_loaded_are_refused_before(tmp_pat
             with pytest.raises(ValueError, match="The model must .*save_lora"):
                 model.fit(*data, callbacks=[begun, callback], verbose=0)
     assert not list(tmp_path.iterdir())
+    model.fit(
+        *data, callbacks=[SavesAdapters(str(tmp_path / "model.keras"))], verbose=0
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["adapters.safetensors"]
     # Without quantization a saved model is the same when loaded.
     model = base()
     model.encoder.enable_lora(2)

@@ -6,7 +6,8 @@ import pytest
 import tensorflow as tf
 
 from tests.subjects.objectives import arrays, batches, make_model
-from tfeff.tasks import Classifier, Regressor, TokenClassifier
+from tfeff.objectives import objective
+from tfeff.tasks import Classifier, Regressor, SpanQA, TokenClassifier
 
 RATINGS = np.array([100.0, 103.0, 98.0, 101.0, 107.0], "float32")
 WEIGHTS = np.array([1.0, 1.0, 0.0, 2.0, 1.0], "float32")
@@ -177,7 +178,7 @@ def test_metrics_that_do_not_fit_are_refused(argument):
     model = Classifier(encoder(), 3)
     kinds = keras.metrics
     for wrong in (
-        *("ce", "sparse_categorical_crossentropy", "binary_crossentropy", "AUC"),
+        *("ce", "sparse_categorical_crossentropy", "binary_crossentropy", "AUC", "auc"),
         *("kl_divergence", "Precision", kinds.Recall(), kinds.BinaryAccuracy()),
         *(kinds.CategoricalCrossentropy(), kinds.SensitivityAtSpecificity(0.5)),
     ):
@@ -186,12 +187,13 @@ def test_metrics_that_do_not_fit_are_refused(argument):
     for wrong in (
         *("mse", "mean_absolute_error", "categorical_accuracy", "f1_score"),
         *(kinds.Precision(thresholds=0.0), kinds.AUC(from_logits=True)),
+        *(kinds.MeanIoU(3), kinds.OneHotIoU(3, [0])),
     ):
         with pytest.raises(ValueError, match=f"`{argument}` must take ids of classes"):
             model.compile(**{argument: ["accuracy", wrong]})
     loss = kinds.SparseCategoricalCrossentropy(from_logits=True)
     fit = (loss, "sparse_top_k_categorical_accuracy", kinds.MeanIoU(3, sparse_y_pred=0))
-    fit = ["accuracy", *fit, lambda y, z: z[:, 0]]
+    fit = ["Accuracy", *fit, lambda y, z: z[:, 0]]
     model.compile(run_eagerly=True, **{argument: fit})
     x, y = inputs(4), np.array([0, 1, 2, 2])
     logs = model.evaluate(x, y, verbose=0, return_dict=True)
@@ -202,3 +204,47 @@ def test_metrics_that_do_not_fit_are_refused(argument):
     fit = [*fit, "f1_score"]
     model.compile(loss=several, run_eagerly=True, **{argument: fit})
     model.evaluate(x, np.eye(3)[y], verbose=0)
+
+
+def test_metrics_fit_the_loss_of_their_output():
+    """Where it takes logits: of ratings and of losses of one's own nothing is known."""
+    of_spans = SpanQA(encoder())
+    with pytest.raises(ValueError, match="`metrics` must take ids.* 'mse'"):
+        of_spans.compile(metrics={"start": ["accuracy"], "end": ["mse"]})
+    of_ratings = Regressor(encoder())
+    of_ratings.compile(metrics=[keras.metrics.BinaryAccuracy(), keras.metrics.AUC()])
+    classes = Classifier(encoder(), 3)
+    classes.compile(loss=lambda y, z: z[:, 0], metrics=["binary_accuracy"])
+
+
+def test_a_model_is_loaded_whatever_its_metrics(tmp_path, monkeypatch):
+    model = Classifier(encoder(), 3)
+    with monkeypatch.context() as patch:
+        patch.setattr(objective, "check_metrics", lambda *_: None)
+        model.compile(metrics=["mse"])
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    with pytest.raises(ValueError, match="`metrics` must take ids"):
+        loaded.compile(metrics=["mse"])
+
+
+class Missing(Regressor):
+    """Ratings that are not known have no weight."""
+
+    def prepare_batch(self, data):
+        x, y, _ = keras.utils.unpack_x_y_sample_weight(data)
+        known = keras.ops.logical_not(keras.ops.isnan(y))
+        return x, keras.ops.where(known, y, 0.0), keras.ops.cast(known, "float32")
+
+
+def test_ratings_that_are_not_finite():
+    ratings = np.array([1.0, np.nan, 2.0], "float32")
+    for kind in (Regressor, Missing):
+        model = kind(encoder())
+        model.compile(run_eagerly=True)
+        if kind is Missing:
+            assert np.isfinite(model.train_on_batch(inputs(3), ratings)).all()
+            continue
+        for run in (model.fit, model.evaluate, model.train_on_batch):
+            with pytest.raises(ValueError, match="`y` must be finite.*nan at .1. of y"):
+                run(inputs(3), ratings)

@@ -79,6 +79,7 @@ class Objective(StaysFrozen, DistributedModel):
     output_weights: Any = None
     rating_scale = 1.0  # The unit that errors of ratings are measured in.
     _weights_of_means: tuple | None = None
+    _is_loading = False
 
     def __init__(self, encoder: Encoder, inputs: Any, outputs: Any, **kwargs: Any):
         check_encoder("encoder", encoder)
@@ -166,7 +167,7 @@ class Objective(StaysFrozen, DistributedModel):
                 "the default, or give a cross-entropy of Keras with "
                 f"`from_logits=True`. Received: loss={wrong!r}"
             )
-        if not is_auto or given_metrics is not None:
+        if not self._is_loading and (not is_auto or given_metrics is not None):
             name = "weighted_metrics" if given_metrics is None else "metrics"
             check_metrics(name, weighted_metrics, loss)
         super().compile(
@@ -182,6 +183,13 @@ class Objective(StaysFrozen, DistributedModel):
                 f"loss={loss!r}, loss_weights={weights!r}, "
                 f"accumulation_steps={self.accumulation_steps}"
             )
+
+    def compile_from_config(self, config: Config) -> None:
+        self._is_loading = True  # Metrics that do not fit keep no model from loading.
+        try:
+            super().compile_from_config(config)
+        finally:
+            self._is_loading = False
 
     def _fit_warnings(self, steps):
         yield from super()._fit_warnings(steps)

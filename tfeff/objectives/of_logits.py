@@ -1,11 +1,12 @@
 """Losses and metrics of Keras that do not fit logits."""
 
 import inspect
+from collections.abc import Mapping
 from typing import Any
 
 import keras
 
-from tfeff.training.losses import GlobalMeanCrossentropy
+from tfeff.training.losses import GlobalMeanBinaryCrossentropy, GlobalMeanCrossentropy
 
 # Losses of probabilities that have no argument `from_logits`, and the names for which
 # Keras chooses a cross-entropy of probabilities by the targets' shape.
@@ -15,8 +16,6 @@ _OF_PROBABILITIES = (
     keras.losses.dice,
     keras.losses.tversky,
 )
-
-
 _NAMES_OF_PROBABILITIES = ("crossentropy", "ce")
 # Metrics of whatever they are given.
 _OF_ANY = (
@@ -57,7 +56,8 @@ def check_metrics(argument: str, metrics: Any, losses: Any) -> None:
     """Raises for metrics of Keras' own that do not fit logits or the targets.
 
     A metric of probabilities would give a wrong number, and one of other targets than
-    the loss' an error of TensorFlow.
+    the loss' an error of TensorFlow. Where a loss does not say that it takes logits,
+    nothing is known of its outputs.
 
     Args:
         argument: the name of the argument.
@@ -67,38 +67,51 @@ def check_metrics(argument: str, metrics: Any, losses: Any) -> None:
     Raises:
         ValueError: if there is one.
     """
-    losses = keras.tree.flatten(losses)
-    of_ids = all(isinstance(loss, GlobalMeanCrossentropy) for loss in losses)
+    if isinstance(metrics, Mapping) and isinstance(losses, Mapping):
+        for name, own in metrics.items():
+            check_metrics(argument, own, losses.get(name))
+        return
+    kinds = keras.tree.flatten(losses)
+    if not all(map(_takes_logits, kinds)):
+        return
+    of_ids = all(isinstance(loss, GlobalMeanCrossentropy) for loss in kinds)
     for metric in keras.tree.flatten(metrics):
         if advice := _advice(metric, of_ids):
             raise ValueError(f"`{argument}` must {advice}. Received: {metric!r}")
 
 
+def _takes_logits(loss):
+    ours = (GlobalMeanCrossentropy, GlobalMeanBinaryCrossentropy)
+    return isinstance(loss, ours) or bool(getattr(loss, "from_logits", False))
+
+
 def _advice(metric, of_ids):
     """What a metric must do that does not fit; an empty text if it does."""
-    if metric in ("accuracy", "acc"):  # Keras chooses one that fits.
-        return ""
-    if metric in _NAMES_OF_PROBABILITIES:
-        return _OF_LOGITS
+    if isinstance(metric, str):
+        if metric.lower() in ("accuracy", "acc"):  # Keras chooses one that fits.
+            return ""
+        if metric.lower() in _NAMES_OF_PROBABILITIES:
+            return _OF_LOGITS
     found = _keras_class(metric)
     if found is None:
         return ""
     name, settings = found
     if _reads_probabilities(name, settings):
         return _OF_LOGITS
-    fits = name.startswith("sparse") or "sparse_y_true" in settings
+    of_sparse = settings.get("sparse_y_true") and not settings.get("sparse_y_pred")
+    fits = name.startswith("sparse") or of_sparse
     return _OF_IDS if of_ids and not fits else ""
 
 
 def _keras_class(metric):
     """The name and the settings of a metric of Keras' own; `None` of any other."""
     if isinstance(metric, str):
-        camel = "".join(part.capitalize() for part in metric.split("_"))
-        named = getattr(keras.metrics, camel, getattr(keras.metrics, metric, None))
-        metric = named or _short_name(metric)
+        named = {name.lower(): kind for name, kind in vars(keras.metrics).items()}
+        plain = metric.replace("_", "").lower()
+        metric = named.get(plain) or named.get(metric) or _short_name(metric)
     known = metric if inspect.isroutine(metric) or inspect.isclass(metric) else None
     kind = type(metric) if known is None else known
-    if not kind.__module__.startswith("keras.") or kind in _OF_ANY:
+    if not (kind.__module__ or "").startswith("keras.") or kind in _OF_ANY:
         return None
     if known is None:
         return kind.__name__.lower(), metric.get_config()

@@ -92,9 +92,11 @@ def cache(settings: CacheSettings) -> tuple[tfeff.data.Cache, tfeff.data.Cache]:
             _claim(folder, settings)
             if has_run_tokenizer(folder):
                 tokenizer = load_run_tokenizer(folder)
+                with contextlib.suppress(OSError):  # It need not be written to.
+                    seal_run_tokenizer(folder)
             else:
                 save_run_tokenizer(tokenizer, folder)
-            seal_run_tokenizer(folder)
+                seal_run_tokenizer(folder)
     caches = build_caches(
         settings.cache_dir,
         train,

@@ -1,4 +1,4 @@
-"""Settings of the optimizer and of fine-tuning, which several recipes have."""
+"""Settings of the optimizer, which several recipes have."""
 
 from tfeff.recipes.fields import setting
 from tfeff.recipes.run_settings import RunSettings

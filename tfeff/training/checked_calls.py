@@ -213,9 +213,10 @@ def _check_callbacks(model, callbacks):
     """
     callbacks = getattr(callbacks, "callbacks", callbacks)  # Of a `CallbackList`.
     for callback in keras.tree.flatten(callbacks or ()):
-        if isinstance(callback, keras.callbacks.BackupAndRestore):
+        # What a class of one's own saves is not known.
+        if type(callback) is keras.callbacks.BackupAndRestore:
             check_keeps_training(model)
-        elif isinstance(callback, keras.callbacks.ModelCheckpoint):
+        elif type(callback) is keras.callbacks.ModelCheckpoint:
             whole = not callback.save_weights_only
             (check_keeps_quantization if whole else check_keeps_weights)(model)
 

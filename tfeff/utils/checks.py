@@ -118,7 +118,8 @@ def check_weight(name: str, value: Any) -> float:
         raise ValueError(
             f"`{name}` must have numbers of at least 0. Received: {name}={value!r}"
         )
-    return check_float32(name, float(value))
+    is_tiny = value < _LEAST_FLOAT32  # It changes nothing, as 0.
+    return float(value) if is_tiny else check_float32(name, float(value))
 
 
 def check_fraction(name: str, value: Any) -> float:

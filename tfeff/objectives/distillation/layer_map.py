@@ -1,4 +1,4 @@
-"""Checks of student and teacher, and the map between their layers."""
+"""The map between the layers of student and teacher."""
 
 from collections.abc import Sequence
 
