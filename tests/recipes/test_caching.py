@@ -78,6 +78,14 @@ def test_a_damaged_tokenizer_is_told(cached, corpus, tmp_path):
             with pytest.raises(ValueError, match="(?s)tokenizer.spm.*amage"):
                 pretrain(run)
             assert not run_tokenizer.has_run_tokenizer(tmp_path / "run")
+    # So it is without a digest, as soon as there are sequences.
+    shutil.rmtree(folder)
+    shutil.copytree(cached, folder)
+    (folder / "tokenizer.spm.sha256").unlink()
+    path.write_bytes(damaged)
+    with pytest.raises(ValueError, match="`cache_dir` must have the tokenizer that"):
+        pretrain(run)
+    assert not run_tokenizer.has_run_tokenizer(tmp_path / "run")
     # Without the file it is made again, and is the same.
     path.unlink()
     cache(settings(folder, corpus, tokenizer_sample=30_000))

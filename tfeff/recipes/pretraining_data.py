@@ -163,6 +163,7 @@ def _given_tokenizer(run, settings):
         return None
     if settings.cache_dir:
         tokenizer = load_run_tokenizer(settings.cache_dir)
+        _check_cached(tokenizer, settings)
     else:
         tokenizer = given_tokenizer(settings)
     if tokenizer is None:
@@ -174,6 +175,19 @@ def _given_tokenizer(run, settings):
             f"vocabulary_size={settings.vocabulary_size}"
         )
     return tokenizer
+
+
+def _check_cached(tokenizer, settings):
+    """Raises where the tokenizer beside the caches has not cut their sequences."""
+    manifest = cached_manifest(settings.cache_dir)
+    try:
+        manifest.check_tokenizer(tfeff.data.tokenizer_fingerprint(tokenizer))
+    except OtherTokenizer as error:
+        raise ValueError(
+            "`cache_dir` must have the tokenizer that has cut its sequences: the one "
+            "there is damaged, or another one. "
+            f"Received: cache_dir={settings.cache_dir!r}"
+        ) from error
 
 
 def _check_kept(run, tokenizer, settings):
