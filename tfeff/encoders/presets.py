@@ -3,6 +3,18 @@
 import copy
 from typing import Any
 
+from tfeff.utils.citations import (
+    ALBERT,
+    BERT,
+    BLOCKBERT,
+    CONVBERT,
+    DISTILBERT,
+    HUANG,
+    MINIATURES,
+    SHATTER,
+    TINYBERT,
+)
+
 _SIZES = {
     "tiny": dict(num_layers=2, num_heads=2, hidden_dim=128, intermediate_dim=512),
     "small": dict(num_layers=4, num_heads=8, hidden_dim=512, intermediate_dim=2048),
@@ -30,15 +42,6 @@ _CONVBERT_SIZES: dict[str, dict[str, Any]] = {
     ),
     "base": dict(num_heads=12, hidden_dim=768, intermediate_dim=3072),
 }
-_BERT = "Devlin et al., 2019, BERT"
-_MINIATURES = "Turc et al., 2019, Well-read students learn better"
-_SHATTER = "Tian et al., 2021, Shatter"
-_HUANG = "Huang et al., 2020, Better relative position embeddings"
-_BLOCKBERT = "Qiu et al., 2020, BlockBERT"
-_CONVBERT = "Jiang et al., 2020, ConvBERT"
-_ALBERT = "Lan et al., 2020, ALBERT"
-_TINYBERT = "Jiao et al., 2020, TinyBERT"
-_DISTILBERT = "Sanh et al., 2019, DistilBERT"
 
 
 def _one_head(**arguments):
@@ -82,33 +85,33 @@ _HUANG_MODELS = {
 # They have BERT's vocabulary, and the size that ends the name.
 _OTHER_MODELS = {
     **{
-        f"{model}_base": (f"{_HUANG}, {section}", {**changes, "num_segments": 0})
+        f"{model}_base": (f"{HUANG}, {section}", {**changes, "num_segments": 0})
         for model, (section, changes) in _HUANG_MODELS.items()
     },
     "blockbert_n2_base": (
-        f"{_BLOCKBERT}, section 4",
+        f"{BLOCKBERT}, section 4",
         dict(attention={"name": "blockwise", "head_blocks": "10:2"}),
     ),
     "blockbert_n3_base": (
-        f"{_BLOCKBERT}, section 4",
+        f"{BLOCKBERT}, section 4",
         dict(attention={"name": "blockwise", "head_blocks": "8:2:2"}),
     ),
-    "sparsebert_base": (f"{_BLOCKBERT}, section 4", dict(attention="sparse")),
+    "sparsebert_base": (f"{BLOCKBERT}, section 4", dict(attention="sparse")),
 }
 
 
 # Students of BERT-base, named by their layers as in the paper.
 _STUDENTS = {
     "tinybert_4": (
-        f"{_TINYBERT}, section 4.2",
+        f"{TINYBERT}, section 4.2",
         dict(num_layers=4, num_heads=12, hidden_dim=312, intermediate_dim=1200),
     ),
     "tinybert_6": (
-        f"{_TINYBERT}, section 4.2",
+        f"{TINYBERT}, section 4.2",
         dict(num_layers=6, num_heads=12, hidden_dim=768, intermediate_dim=3072),
     ),
     "distilbert_base": (
-        f"{_DISTILBERT}, section 3",
+        f"{DISTILBERT}, section 3",
         dict(
             num_layers=6,
             num_heads=12,
@@ -129,26 +132,26 @@ def _make_presets() -> dict[str, dict]:
         )
 
     for size, sizes in _SIZES.items():
-        source = _MINIATURES if size in ("tiny", "small") else _BERT
+        source = MINIATURES if size in ("tiny", "small") else BERT
         add(f"bert_{size}", source, vocabulary_size=30_522, **sizes)
     for model, (section, changes) in _SHATTER_MODELS.items():
         for size in _SIZES if model == "shatter" else ("base",):
             sizes = dict(_SIZES[size])
             if (model, size) == ("shatter", "tiny"):
                 sizes["num_heads"] = 4  # Two parts would only be left and right.
-            source = f"{_SHATTER}, {section}"
+            source = f"{SHATTER}, {section}"
             add(f"{model}_{size}", source, vocabulary_size=32_000, **sizes, **changes)
     for name, (source, changes) in _OTHER_MODELS.items():
         sizes = _SIZES[name.rpartition("_")[2]]
         add(name, source, **{"vocabulary_size": 30_522, **sizes, **changes})
     for size, others in _CONVBERT_SIZES.items():
-        source = f"{_CONVBERT}, section 4.1"
+        source = f"{CONVBERT}, section 4.1"
         shape = dict(vocabulary_size=30_522, num_layers=12)
         add(f"convbert_{size}", source, **shape, attention="mixed", **others)
     for size, sizes in _ALBERT_SIZES.items():
         add(
             f"albert_{size}",
-            f"{_ALBERT}, table 1",
+            f"{ALBERT}, table 1",
             vocabulary_size=30_000,
             **sizes,
             embedding_dim=128,

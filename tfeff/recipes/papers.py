@@ -8,13 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from tfeff.recipes.configuration import Configuration
+from tfeff.utils.citations import ALBERT, BERT, BLOCKBERT, CONVBERT, HUANG, SHATTER
 
-_SHATTER = "Tian et al., 2021, Shatter"
-_HUANG = "Huang et al., 2020, Better relative position embeddings"
-_BLOCKBERT = "Qiu et al., 2020, BlockBERT"
-_CONVBERT = "Jiang et al., 2020, ConvBERT"
-_ALBERT = "Lan et al., 2020, ALBERT"
-_BERT = "Devlin et al., 2019, BERT"
 _ACCURACY, _F1, _MATTHEWS, _SPEARMAN = (
     {"metric": name} for name in ("accuracy", "f1", "matthews_correlation", "spearman")
 )
@@ -44,7 +39,7 @@ def shatter() -> Iterator[Configuration]:
         "warmup_steps": 10_000,
         "weight_decay": 0.01,
     }
-    source = f"{_SHATTER}, table 1 and sections 5 and A.2"
+    source = f"{SHATTER}, table 1 and sections 5 and A.2"
     gpu = {"sequence_length": 256, "batch_size": 128, "steps": 1_600_000}
     base = {"sequence_length": 512, "batch_size": 256, "steps": 1_000_000}
     large = base | {"batch_size": 1024}
@@ -74,7 +69,7 @@ def shatter() -> Iterator[Configuration]:
     yield Configuration(
         "shatter_finetune_glue",
         "finetune",
-        f"{_SHATTER}, sections 3.4 and 5.2, table 2",
+        f"{SHATTER}, sections 3.4 and 5.2, table 2",
         {"pooling": "layerwise", **tuned},
         {
             "CoLA": low | _ACCURACY,
@@ -90,14 +85,14 @@ def shatter() -> Iterator[Configuration]:
     yield Configuration(
         "shatter_finetune_superglue",
         "finetune",
-        f"{_SHATTER}, sections 3.4 and 5.2, tables 4 and 5",
+        f"{SHATTER}, sections 3.4 and 5.2, tables 4 and 5",
         {"pooling": "layerwise", **tuned},
         {"BoolQ": _ACCURACY, "MultiRC": _ACCURACY},
     )
     yield Configuration(
         "shatter_finetune_squad",
         "answer",
-        f"{_SHATTER}, section 5.2, table 3",
+        f"{SHATTER}, section 5.2, table 3",
         {**tuned, "sequence_length": None},  # As pretrained: "256-l", "512-l".
         {_SQUAD1: {}},
     )
@@ -108,7 +103,7 @@ def bert() -> Iterator[Configuration]:
     yield Configuration(
         "bert_finetune_conll",
         "finetune",
-        f"{_BERT}, sections 5.3 and A.3",
+        f"{BERT}, sections 5.3 and A.3",
         {
             "batch_sizes": (16, 32),
             "learning_rates": (5e-5, 3e-5, 2e-5),
@@ -121,7 +116,7 @@ def bert() -> Iterator[Configuration]:
 
 def huang() -> Iterator[Configuration]:
     """Huang et al., on relative positions."""
-    source = f"{_HUANG}, section 4"
+    source = f"{HUANG}, section 4"
     for model in ("huang_absolute", "shaw", "huang1", "huang2", "huang3", "huang4"):
         yield _pretraining(
             model,
@@ -138,21 +133,21 @@ def huang() -> Iterator[Configuration]:
     yield Configuration(
         "huang_finetune_glue",
         "finetune",
-        f"{_HUANG}, section 4.2",
+        f"{HUANG}, section 4.2",
         {"batch_sizes": (32,), "learning_rates": (3e-5,), "epochs": (3.0,)},
         {"MNLI": _ACCURACY, "QQP": _F1, "SST-2": _ACCURACY, "MRPC": _F1},
     )
     yield Configuration(
         "huang_finetune_squad",
         "answer",
-        f"{_HUANG}, section 4.3, table 4",
+        f"{HUANG}, section 4.3, table 4",
         {"sequence_length": 512},
         {_SQUAD1: {}},
     )
     yield Configuration(
         "huang_large_finetune_squad",
         "answer",
-        f"{_HUANG}, section 4.4, table 5",
+        f"{HUANG}, section 4.4, table 5",
         {
             "swap_positions": "huang4",
             "sequence_length": 512,
@@ -192,7 +187,7 @@ def blockbert() -> Iterator[Configuration]:
             }
             if heads and length == 1024:
                 settings["override"] = {"attention": blocks}
-            source = f"{_BLOCKBERT}, tables 2 and 6, sections 2.3 and 4.1"
+            source = f"{BLOCKBERT}, tables 2 and 6, sections 2.3 and 4.1"
             yield _pretraining(name + end, preset, source, **settings)
     tuned: dict[str, Any] = {
         "batch_sizes": (16, 32),
@@ -205,14 +200,14 @@ def blockbert() -> Iterator[Configuration]:
     yield Configuration(
         "blockbert_finetune_squad",
         "answer",
-        f"{_BLOCKBERT}, sections 4.2 and A.4",
+        f"{BLOCKBERT}, sections 4.2 and A.4",
         tuned,
         {_SQUAD1: {}, _SQUAD2: {}},
     )
     yield Configuration(
         "blockbert_finetune_mrqa",
         "answer",
-        f"{_BLOCKBERT}, sections 4.2 and A.4",
+        f"{BLOCKBERT}, sections 4.2 and A.4",
         tuned | halves,
         dict.fromkeys(_MRQA, {}),
     )
@@ -225,7 +220,7 @@ def convbert() -> Iterator[Configuration]:
         ("medium_small", 128, 5e-4, 1 / 4),
         ("base", 256, 2e-4, 1 / 3),
     ):
-        source = f"{_CONVBERT}, sections 4.1 and 6.2, table 5; no bias correction"
+        source = f"{CONVBERT}, sections 4.1 and 6.2, table 5; no bias correction"
         settings = {
             "objective": "replaced_token",
             "generator_ratio": ratio,
@@ -259,7 +254,7 @@ def convbert() -> Iterator[Configuration]:
     yield Configuration(
         "convbert_finetune_glue",
         "finetune",
-        f"{_CONVBERT}, sections 4.2 and 6.3, table 6; MRPC's metric as ELECTRA",
+        f"{CONVBERT}, sections 4.2 and 6.3, table 6; MRPC's metric as ELECTRA",
         {**tuned, "epochs": (3.0, 10.0)},
         {
             "CoLA": _MATTHEWS,
@@ -275,7 +270,7 @@ def convbert() -> Iterator[Configuration]:
     yield Configuration(
         "convbert_finetune_squad",
         "answer",
-        f"{_CONVBERT}, sections 6.2 and 6.3, table 6",
+        f"{CONVBERT}, sections 6.2 and 6.3, table 6",
         {**tuned, "epochs": (3, 10), "sequence_length": 512},
         {_SQUAD1: {}, _SQUAD2: {}},
     )
@@ -287,7 +282,7 @@ def albert() -> Iterator[Configuration]:
         yield _pretraining(
             f"albert_{size}",
             f"albert_{size}",
-            f"{_ALBERT}, sections 3.1 and 4.1, but for LAMB with its rate and batches",
+            f"{ALBERT}, sections 3.1 and 4.1, but for LAMB with its rate and batches",
             objective="sentence_order",
             masking="ngram",
             vocabulary_size=30_000,

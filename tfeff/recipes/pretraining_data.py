@@ -94,9 +94,8 @@ def check_cached_tokenizer(settings):
     """
     if settings.cache_dir and settings.pretrained:
         tokenizer = tfeff.convert.load_tokenizer(settings.pretrained)
-        manifest = cached_manifest(settings.cache_dir)
         with _other_tokenizer_named(settings):
-            manifest.check_tokenizer(tfeff.data.tokenizer_fingerprint(tokenizer))
+            _compare_with_caches(tokenizer, settings)
 
 
 @contextlib.contextmanager
@@ -179,15 +178,20 @@ def _given_tokenizer(run, settings):
 
 def _check_cached(tokenizer, settings):
     """Raises where the tokenizer beside the caches has not cut their sequences."""
-    manifest = cached_manifest(settings.cache_dir)
     try:
-        manifest.check_tokenizer(tfeff.data.tokenizer_fingerprint(tokenizer))
+        _compare_with_caches(tokenizer, settings)
     except OtherTokenizer as error:
         raise ValueError(
             "`cache_dir` must have the tokenizer that has cut its sequences: the one "
             "there is damaged, or another one. "
             f"Received: cache_dir={settings.cache_dir!r}"
         ) from error
+
+
+def _compare_with_caches(tokenizer, settings):
+    """Raises `OtherTokenizer` where the caches are of another one."""
+    manifest = cached_manifest(settings.cache_dir)
+    manifest.check_tokenizer(tfeff.data.tokenizer_fingerprint(tokenizer))
 
 
 def _check_kept(run, tokenizer, settings):

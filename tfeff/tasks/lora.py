@@ -153,12 +153,12 @@ def load_lora(model: Encoder | Objective, path: str | os.PathLike) -> None:
             "`model` must have heads with the settings with which they were trained. "
             f"Received: {settings}; {path} has {notes.heads}"
         )
-    if not adapted and rank > encoder.hidden_dim:
-        raise ValueError(
-            "`path` must have adapters of a rank up to the encoder's `hidden_dim`, "
-            f"{encoder.hidden_dim}. Received: {path} of rank {rank}"
-        )
     if not adapted:
+        if rank > encoder.hidden_dim:
+            raise ValueError(
+                "`path` must have adapters of a rank up to the encoder's `hidden_dim`, "
+                f"{encoder.hidden_dim}. Received: {path} of rank {rank}"
+            )
         names = {layer.name for name, layer in able.items() if _last(name) in layers}
         encoder.enable_lora(rank, sorted(names))
     for name, layer in _by_name(adapted_projections(encoder), encoder).items():

@@ -144,7 +144,7 @@ class BertTokenizer(TokenizerFiles, OpenWordPiece, keras_hub.tokenizers.BertToke
         config = super().get_config()
         # KerasHub's configuration lacks `split_on_cjk`.
         config.update(lowercase=self.to_lower, split_on_cjk=self.split_on_cjk)
-        if not self.compose:  # The fingerprint of a tokenizer is of this.
+        if not self.compose:  # Left out where True, as fingerprints know it.
             config["compose"] = False
         return config
 

@@ -1,0 +1,11 @@
+"""The papers, as lists of presets and configurations cite them."""
+
+BERT = "Devlin et al., 2019, BERT"
+MINIATURES = "Turc et al., 2019, Well-read students learn better"
+SHATTER = "Tian et al., 2021, Shatter"
+HUANG = "Huang et al., 2020, Better relative position embeddings"
+BLOCKBERT = "Qiu et al., 2020, BlockBERT"
+CONVBERT = "Jiang et al., 2020, ConvBERT"
+ALBERT = "Lan et al., 2020, ALBERT"
+TINYBERT = "Jiao et al., 2020, TinyBERT"
+DISTILBERT = "Sanh et al., 2019, DistilBERT"
