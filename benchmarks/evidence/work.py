@@ -164,7 +164,7 @@ def judge_task(
     """Metrics of the published development part, which chose nothing."""
     import tfeff
     from tfeff.recipes.baselines import make_baseline
-    from tfeff.recipes.task_part import predict
+    from tfeff.recipes.task_part import TaskPart
 
     dataset = tfeff.datasets.get(settings["task"])
     judge = dataset.read("dev", context.text("judge"))
@@ -172,8 +172,9 @@ def judge_task(
     model = tfeff.training.load_checkpoint(os.path.join(folder, "model.keras"))
     _, tokenizer = tfeff.tasks.load_pretrained(folder)
     rows = tfeff.data.text_features(judge, tokenizer, settings["sequence_length"])
-    predictions = predict(model, rows, not model.encoder.length_dependent)
-    scores = dataset.metrics(judge, predictions)
+    pad_to_longest = not model.encoder.length_dependent
+    part = TaskPart(dataset, judge, rows, pad_to_longest)
+    scores = dataset.metrics(judge, part.predictions(model))
     baseline = make_baseline(dataset, train, {"": judge})["metrics"]
     # A correlation that is undefined, as that of constant predictions, counts as 0.
     first = dataset.metric_names[0]

@@ -22,7 +22,7 @@ from tfeff.recipes.distilling_models import (
 )
 from tfeff.recipes.distilling_task_models import _layers, _load_teacher, _make_student
 from tfeff.recipes.runs import open_run
-from tfeff.recipes.task_dataset import task_class
+from tfeff.recipes.task_model import task_class
 
 SIZES = {
     "vocabulary_size": 60,

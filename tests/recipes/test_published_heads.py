@@ -10,9 +10,10 @@ import tfeff
 from tests.convert.conversions import GOLDENS as ENCODERS
 from tests.convert.conversions import HEAD_GOLDENS
 from tfeff.recipes import FinetuneSettings, PretrainSettings
-from tfeff.recipes.finetuning import make_model, pretrained_heads
+from tfeff.recipes.finetuning import pretrained_heads
 from tfeff.recipes.heads import read_pooler, read_task_heads
 from tfeff.recipes.pretraining_model import make_model as make_objective
+from tfeff.recipes.task_model import head_arguments, make_model
 
 
 @pytest.fixture(scope="module")
@@ -66,8 +67,15 @@ def test_a_new_head_is_like_the_published_encoder(preset, tmp_path):
     assert model.head_settings == settings
 
 
-def examples(names):
-    return tfeff.data.TextExamples(("a", "b"), None, (0, 1), names, (0, 1))
+def heads_to_begin_with(settings, dataset):
+    examples = tfeff.data.TextExamples(("a", "b"), None, (0, 1))
+    head = head_arguments(settings, dataset, examples)
+    return pretrained_heads(settings, dataset, head)
+
+
+def make_classifier(encoder, heads=None, **head):
+    head = {"pooling": "cls", "label_names": ["no", "yes"], **head}
+    return make_model(tfeff.tasks.Classifier, encoder, 0.1, head, heads)
 
 
 def test_fine_tuning_begins_with_the_published_pooler(preset):
@@ -77,9 +85,9 @@ def test_fine_tuning_begins_with_the_published_pooler(preset):
         )
 
     sst2 = tfeff.datasets.get("SST-2")
-    initial_heads = pretrained_heads(settings(), sst2, {})
+    initial_heads = heads_to_begin_with(settings(), sst2)
     encoder, tokenizer = tfeff.tasks.load_pretrained(preset)
-    model = make_model(examples(("no", "yes")), encoder, "cls", 0.1, initial_heads)
+    model = make_classifier(encoder, initial_heads)
     published, _ = tfeff.tasks.load_objective(preset, "next_sentence")
     for one, other in zip(
         model.get_layer("pooler").weights,
@@ -88,10 +96,10 @@ def test_fine_tuning_begins_with_the_published_pooler(preset):
     ):
         np.testing.assert_array_equal(one, other)
     assert model.label_names == ("no", "yes")
-    assert pretrained_heads(settings(pooling="layerwise"), sst2, {}) == {}
-    assert pretrained_heads(settings(pretrained_steps=(3,)), sst2, {}) == {}
+    assert heads_to_begin_with(settings(pooling="layerwise"), sst2) == {}
+    assert heads_to_begin_with(settings(pretrained_steps=(3,)), sst2) == {}
     assert read_pooler(f"{preset}@3") is None
-    other = make_model(examples(("no", "yes")), encoder, "cls", 0.1)
+    other = make_classifier(encoder)
     kernel = initial_heads["pooler"]["kernel"]
     assert not np.array_equal(other.get_layer("pooler").kernel, kernel)
 
@@ -103,7 +111,7 @@ def test_poolers_keep_their_activation_and_position(preset, tmp_path):
         tfeff.tasks.save_pretrained(model, tokenizer, tmp_path / pooling)
     assert read_pooler(str(tmp_path / "last")) is None
     pooler = read_pooler(str(tmp_path / "cls"))
-    made = make_model(examples(("no", "yes")), encoder, "cls", 0.1, {"pooler": pooler})
+    made = make_classifier(encoder, {"pooler": pooler})
     assert made.pooler_activation == "gelu"
 
 
@@ -115,11 +123,10 @@ def test_poolers_keep_their_activation_and_position(preset, tmp_path):
 )
 def test_a_pooler_of_the_family_s_activation_is_written(family, activation, tmp_path):
     encoder = tfeff.convert.load(HEAD_GOLDENS / f"{family}_tokens")
-    new = examples(("no", "yes"))
-    model = make_model(new, encoder, "cls", 0.1)
+    model = make_classifier(encoder)
     with pytest.raises(ValueError, match=f"`--pooler_activation={activation}` of"):
         tfeff.convert.to_huggingface(model, tmp_path / "out")
-    model = make_model(new, encoder, "cls", 0.1, {}, activation)
+    model = make_classifier(encoder, pooler_activation=activation)
     written = tfeff.convert.to_huggingface(model, tmp_path / "out")
     assert written.model.endswith("ForSequenceClassification")
     assert written.model.lower().startswith(family)
@@ -134,7 +141,7 @@ def test_a_pooler_of_another_activation_is_new(preset, tmp_path):
             pretrained=str(pretrained),
             pooler_activation=activation,
         )
-        return set(pretrained_heads(settings, dataset, {}))
+        return set(heads_to_begin_with(settings, dataset))
 
     sst2 = tfeff.datasets.get("SST-2")
     assert initial_heads(preset, sst2, "tanh") == {"pooler"}
@@ -173,7 +180,7 @@ def trained_heads(tmp_path, name, task, **changes):
     settings = FinetuneSettings(
         run_dir="run", task="x", data="x", pretrained=str(folder / "preset"), **changes
     )
-    return settings, pretrained_heads(settings, task, {})
+    return settings, heads_to_begin_with(settings, task)
 
 
 @pytest.mark.quick("bert_tokens-TokenExamples")
@@ -196,23 +203,20 @@ def test_training_goes_on_with_the_heads_of_the_same_task(name, kind, tmp_path, 
     assert capsys.readouterr().out == line
     assert set(initial_heads) == set(published.heads())
     encoder, _ = tfeff.tasks.load_pretrained(settings.pretrained)
-    rows = dict(labels=(0,), label_names=names, ids=("a",))
-    if kind is tfeff.data.TokenExamples:
-        rows = kind(words=(("a",),), **rows | dict(labels=((0,),)))
-    else:
-        rows = kind(("a",), None, **rows)
-    model = make_model(rows, encoder, "cls", 0.1, initial_heads)
+    head = head_arguments(settings, task, None)
+    model = make_model(type(published), encoder, 0.1, head, initial_heads)
+    assert model.label_names == names
     for name, head in published.heads().items():
         for key, weight in head.weights.items():
             np.testing.assert_array_equal(model.heads()[name].weights[key], weight)
 
     other = dataclasses.replace(task, label_names=names[::-1])
-    assert "logits" not in str(list(pretrained_heads(settings, other, {})))
+    assert "logits" not in str(list(heads_to_begin_with(settings, other)))
     assert "whose last layer is not used" in capsys.readouterr().out
     rated = tfeff.datasets.Dataset(
         name="x", reader=len, label_names=None, metric_names=("pearson",)
     )
-    assert "logits" not in str(list(pretrained_heads(settings, rated, {})))
+    assert "logits" not in str(list(heads_to_begin_with(settings, rated)))
     assert f"has a {kept} of the labels {names[0]}, " in capsys.readouterr().out
 
 

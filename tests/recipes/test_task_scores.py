@@ -9,7 +9,7 @@ import pytest
 import tfeff
 from tests.subjects.serving import serve
 from tfeff.recipes.baselines import make_baseline, scores_line
-from tfeff.recipes.finetuning import rating_units
+from tfeff.recipes.task_model import rating_units
 from tfeff.recipes.task_scores import (
     print_two_ratings,
     print_undefined,
@@ -64,7 +64,7 @@ def test_the_scores_are_those_of_the_written_ratings(tmp_path, name):
 
 def test_ratings_of_ones_own_begin_at_their_mean():
     assert rating_units(PRICES, priced(1.0, 4.0)) == {"scale": 1.5, "offset": 2.5}
-    assert rating_units(PRICES, priced(3.0, 3.0)) == {"scale": 1.0, "offset": 3.0}
+    assert rating_units(PRICES, priced(3.0, 3.0)) == {"offset": 3.0}
     assert rating_units(tfeff.datasets.get("STS-B"), priced(1.0, 4.0)) == {}
     classes = tfeff.datasets.get("SST-2")
     examples = tfeff.data.TextExamples(["a"], None, [0], classes.label_names)

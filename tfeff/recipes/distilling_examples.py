@@ -7,6 +7,7 @@ from tfeff.data.finetuning.examples import chosen
 from tfeff.recipes.answer_scores import check_answered
 from tfeff.recipes.data_record import file_digest
 from tfeff.recipes.shared_examples import print_shared
+from tfeff.recipes.task_part import SpanPart, TaskPart, rows_of
 from tfeff.utils.digests import sha256_of_arrays
 from tfeff.utils.naming import named_as
 
@@ -83,13 +84,16 @@ def augmented(examples, settings, tokenizer):
     return more, digests
 
 
-def rows_of(examples, tokenizer, settings):
-    """The rows of tokens of examples of any kind."""
+def make_part(dataset, examples, tokenizer, settings):
+    """The examples of any kind with their rows of tokens."""
     length = settings.sequence_length
-    if isinstance(examples, tfeff.data.SpanExamples):
-        return tfeff.data.make_span_features(
-            examples, tokenizer, length, settings.stride
-        )
-    if isinstance(examples, tfeff.data.TokenExamples):
-        return tfeff.data.token_features(examples, tokenizer, length)
-    return tfeff.data.text_features(examples, tokenizer, length)
+    if not isinstance(examples, tfeff.data.SpanExamples):
+        return TaskPart(dataset, examples, rows_of(examples, tokenizer, length))
+    stride = settings.stride
+    return SpanPart(
+        dataset,
+        examples,
+        tfeff.data.make_span_features(examples, tokenizer, length, stride),
+        stride=stride,
+        max_answer_tokens=settings.max_answer_tokens,
+    )

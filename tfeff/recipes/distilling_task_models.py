@@ -16,10 +16,10 @@ from tfeff.recipes.distilling_models import (
     prediction_settings,
 )
 from tfeff.recipes.runs import read_config
-from tfeff.recipes.task_dataset import task_class
+from tfeff.recipes.task_model import task_class
 from tfeff.recipes.unseen_segments import begin_as_first, shows_new
 from tfeff.tasks.encoder_limits import check_fits
-from tfeff.tasks.task import PooledTask
+from tfeff.tasks.pretrained import task_config
 from tfeff.utils.naming import named_as
 from tfeff.utils.paths import is_url
 from tfeff.utils.run_files import MODEL
@@ -132,15 +132,13 @@ def _make_student(teacher, encoder, label_names, pooler_activation):
             f"Received: pooler_activation={pooler_activation!r}, a teacher of the "
             f"kind {type(teacher).__name__} with the heads {sorted(teacher.heads())}"
         )
-    head = {"dropout": teacher.dropout}
-    if isinstance(teacher, PooledTask):
-        head["pooling"] = teacher.pooling
-        head["pooler_activation"] = pooler_activation or teacher.pooler_activation
-    if isinstance(teacher, tfeff.tasks.Regressor):
-        head |= {"scale": teacher.scale, "offset": teacher.offset}
+    head = task_config(teacher)["config"]
+    del head["name"], head["trainable"]
+    if pooler_activation is not None:
+        head["pooler_activation"] = pooler_activation
     if isinstance(teacher, _NAMED):
-        head |= {"num_classes": teacher.num_classes, "label_names": label_names}
-    model = type(teacher)(encoder, **head)
+        head["label_names"] = list(label_names)
+    model = type(teacher).of_encoder(encoder, head)
     model.compile()  # Checkpoints are of compiled models.
     return model
 

@@ -14,7 +14,7 @@ from tfeff.recipes.baselines import make_baseline, scores_line
 from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.data_record import keep_data
 from tfeff.recipes.distill_settings import DistillSettings
-from tfeff.recipes.distilling_examples import augmented, read_examples, rows_of
+from tfeff.recipes.distilling_examples import augmented, make_part, read_examples
 from tfeff.recipes.distilling_models import finish, write
 from tfeff.recipes.distilling_task_models import (
     make_models,
@@ -37,7 +37,7 @@ from tfeff.recipes.runs import (
     open_run,
 )
 from tfeff.recipes.task_dataset import find_dataset
-from tfeff.recipes.task_part import TaskPart
+from tfeff.recipes.task_part import SpanPart
 from tfeff.recipes.task_scores import print_undefined
 from tfeff.recipes.tuning import print_best
 from tfeff.recipes.unknown_tokens import print_unknown
@@ -89,13 +89,12 @@ def distill_on_a_task(
         if settings.augment_with:
             train, others = augmented(train, settings, tokenizer)
         train_part, dev_part = (
-            TaskPart(dataset, part, rows_of(part, tokenizer, settings), settings)
-            for part in (train, dev)
+            make_part(dataset, part, tokenizer, settings) for part in (train, dev)
         )
         print(
             f"{dataset.name}: {len(train):,} examples to train on, {len(dev):,} of dev"
         )
-        if not dev_part.has_spans:  # All windows of a passage are read.
+        if not isinstance(dev_part, SpanPart):  # All windows of a passage are read.
             parts = {"examples to train on": train_part.rows, "of dev": dev_part.rows}
             print_long(parts)
             print_unknown({x: y.token_ids for x, y in parts.items()}, tokenizer)
@@ -133,7 +132,7 @@ def distill_on_a_task(
                     )
                 _fit(
                     predictions,
-                    train_part.rows.dataset(in_step, settings.seed),
+                    train_part.batches(in_step, settings.seed),
                     settings,
                     settings.prediction_rate,
                     settings.prediction_steps,
@@ -182,7 +181,7 @@ def _keep_finished(run, dataset, dev, settings):
         _, tokenizer = tfeff.tasks.load_pretrained(run.path(PRESET))
     else:
         tokenizer = students_tokenizer(settings)
-    part = TaskPart(dataset, dev, rows_of(dev, tokenizer, settings), settings)
+    part = make_part(dataset, dev, tokenizer, settings)
     if not is_whole:
         known = read_object(run.path(METRICS))["student"]
         _, options = part.delivered(student, known)

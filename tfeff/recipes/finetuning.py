@@ -5,16 +5,14 @@ import json
 from collections.abc import Callable, Sequence
 
 import keras
-import numpy as np
 
 import tfeff
-from tfeff.datasets import registry
 from tfeff.recipes.baselines import baseline_to_predict, make_baseline, scores_line
 from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.data_record import keep_data
 from tfeff.recipes.drawing import check_plots, draw
 from tfeff.recipes.finetune_settings import FinetuneSettings
-from tfeff.recipes.heads import assign_heads, read_pooler, read_task_heads
+from tfeff.recipes.heads import read_pooler, read_task_heads
 from tfeff.recipes.long_texts import print_long
 from tfeff.recipes.next_commands import print_report_next
 from tfeff.recipes.predictions import (
@@ -32,14 +30,13 @@ from tfeff.recipes.runs import (
 from tfeff.recipes.settings import check_settings
 from tfeff.recipes.shared_examples import print_shared
 from tfeff.recipes.starting import load_for_training, print_frozen
-from tfeff.recipes.task_dataset import best_metric, find_dataset, task_class
-from tfeff.recipes.task_part import encoder_batches, predict
+from tfeff.recipes.task_dataset import best_metric, find_dataset
+from tfeff.recipes.task_model import head_arguments, make_model, task_class
+from tfeff.recipes.task_part import TaskPart, rows_of
 from tfeff.recipes.task_scores import (
-    has_ratings,
     print_two_ratings,
     print_undefined,
     print_unlearnt,
-    task_scores,
 )
 from tfeff.recipes.tuning import Tuning, best_model, enable_lora, load_best, make_grid
 from tfeff.recipes.unknown_tokens import print_unknown
@@ -134,8 +131,8 @@ def finetune(
         print_frozen(encoder)
         enable_lora(settings, encoder)
         task = make_task(settings, dataset, encoder, tokenizer)
-        units = rating_units(dataset, task.train.examples)
-        initial_heads = pretrained_heads(settings, dataset, units)
+        head = head_arguments(settings, dataset, task.train.examples)
+        initial_heads = pretrained_heads(settings, dataset, head)
         if set(initial_heads) == {"pooler"}:
             print(f"the pooler begins as that of {settings.pretrained}")
         steps = settings.pretrained_steps
@@ -150,7 +147,7 @@ def finetune(
         read_parts = {"train": task.train, **task.dev}
         keep_data(run, dataset, {n: part.examples for n, part in read_parts.items()})
         tuning = make_tuning(
-            settings, task, initial_heads, units, strategy, own_callbacks
+            settings, task, head, initial_heads, strategy, own_callbacks
         )
         best = grid.run(tuning.train)["best"]
         grid.summary["baseline"] = task.baseline
@@ -167,10 +164,8 @@ def finetune(
         if settings.predict_split:
             predict_part(task, model, settings.predict_split, run)
         if settings.plots:
-            rows = task.dev[dataset.dev_splits[0]].rows
-            batches = encoder_batches(
-                rows, task.sequence_length, 8, shuffle=False, repeat=False
-            )
+            part = task.dev[dataset.dev_splits[0]]
+            batches = part.encoder_batches(8, shuffle=False, repeat=False)
             draw(model.encoder, batches, run)
         exported = write_model(
             run,
@@ -200,23 +195,12 @@ def finetune(
 
 
 @dataclasses.dataclass(frozen=True)
-class Part:
-    """A part of a data set: its examples, and as rows of tokens."""
-
-    examples: (
-        tfeff.data.TextExamples | tfeff.data.ChoiceExamples | tfeff.data.TokenExamples
-    )
-    rows: object
-
-
-@dataclasses.dataclass(frozen=True)
 class TaskData:
     """A data set as the encoder reads it.
 
     Attributes:
         dataset: the `Dataset`.
         sequence_length: tokens of a row.
-        pad_to_longest: whether batches are padded to their longest row alone.
         train: what to train on.
         dev: the parts to choose the best by, by name.
         to_predict: what to predict in the end, or `None`.
@@ -229,10 +213,9 @@ class TaskData:
 
     dataset: tfeff.datasets.Dataset
     sequence_length: int
-    pad_to_longest: bool
-    train: Part
-    dev: dict[str, Part]
-    to_predict: Part | None
+    train: TaskPart
+    dev: dict[str, TaskPart]
+    to_predict: TaskPart | None
     predicted_baseline: dict | None
     metric: str
     copies_segments: bool
@@ -276,13 +259,12 @@ def make_task(settings, dataset, encoder, tokenizer):
         )
 
     def part(examples):
-        features = tfeff.data.token_features if words else tfeff.data.text_features
-        return Part(examples, features(examples, tokenizer, length))
+        rows = rows_of(examples, tokenizer, length)
+        return TaskPart(dataset, examples, rows, pad_to_longest)
 
     task = TaskData(
         dataset=dataset,
         sequence_length=length,
-        pad_to_longest=pad_to_longest,
         train=part(train),
         dev={split: part(examples) for split, examples in dev.items()},
         to_predict=None if to_predict is None else part(to_predict),
@@ -325,19 +307,20 @@ def read(dataset, split, folder, skip_malformed=False):
     return examples
 
 
-def make_tuning(settings, task, initial_heads, units, strategy, callbacks):
-    """How the cells are trained, from these arrays of heads."""
+def make_tuning(settings, task, head, initial_heads, strategy, callbacks):
+    """How the cells are trained, from these arguments and arrays of heads."""
 
     def model(seed, pretrained_step):
-        return make_model(
-            task.train.examples,
-            load_encoder(settings, task.copies_segments, pretrained_step, seed),
-            settings.pooling,
-            settings.head_dropout,
-            initial_heads,
-            settings.pooler_activation,
-            **units,
-        )
+        encoder = load_encoder(settings, task.copies_segments, pretrained_step, seed)
+        kind = task_class(task.dataset)
+        return make_model(kind, encoder, settings.head_dropout, head, initial_heads)
+
+    def evaluate(model):
+        return {
+            f"{split}_{name}": value
+            for split, part in task.dev.items()
+            for name, value in part.score(model).items()
+        }
 
     return Tuning(
         settings=settings,
@@ -348,10 +331,8 @@ def make_tuning(settings, task, initial_heads, units, strategy, callbacks):
         num_examples=len(task.train.rows),
         sequence_length=task.sequence_length,
         make_model=model,
-        make_batches=lambda in_step, seed: task.train.rows.dataset(
-            in_step, seed, pad_to_longest=task.pad_to_longest
-        ),
-        evaluate=lambda model: evaluate(task, model),
+        make_batches=task.train.batches,
+        evaluate=evaluate,
     )
 
 
@@ -363,89 +344,23 @@ def load_encoder(settings, copies_segments, step, seed):
     return encoder
 
 
-def pretrained_heads(settings, dataset, units):
+def pretrained_heads(settings, dataset, head):
     """The arrays of the heads to begin with: of a task like this, or of a pooler."""
     if settings.pretrained_steps:
         return {}
-    kind = task_class(dataset)
-    expected: dict[str, object] = {}
-    if kind is not tfeff.tasks.TokenClassifier:
-        expected["pooling"] = settings.pooling
-        if settings.pooler_activation is not None:
-            expected["pooler_activation"] = settings.pooler_activation
-    if dataset.label_names is not None:
-        expected["label_names"] = list(dataset.label_names)
-    if kind is tfeff.tasks.Regressor:
-        expected |= {name: units.get(name) for name in ("scale", "offset")}
-    heads = read_task_heads(settings.pretrained, kind, **expected)
-    if heads is None and expected.get("pooling") == "cls":
-        pooler = read_pooler(settings.pretrained, settings.pooler_activation)
+    heads = read_task_heads(settings.pretrained, task_class(dataset), **head)
+    if heads is None and head.get("pooling") == "cls":
+        pooler = read_pooler(settings.pretrained, head.get("pooler_activation"))
         heads = None if pooler is None else {"pooler": pooler}
     return heads or {}
 
 
-def rating_units(dataset, examples):
-    """The scale and the offset of the ratings of a data set of one's own.
-
-    They are the deviation and the mean of the labels to train on. Those of benchmarks
-    are learnt as they are, as in the papers.
-    """
-    if not has_ratings(dataset) or dataset.name in registry.OWN:
-        return {}
-    labels = np.asarray(examples.labels, "float64")
-    # The deviation of equal ones is 0 but for rounding.
-    scale = float(labels.std()) if np.ptp(labels) else 1.0
-    return {"scale": scale, "offset": float(labels.mean())}
-
-
-def make_model(
-    examples,
-    encoder,
-    pooling,
-    head_dropout,
-    initial_heads=None,
-    pooler_activation=None,
-    **units,
-):
-    """The model for the kind of examples, whose heads begin as the given ones."""
-    initial_heads = initial_heads or {}
-    head = {"pooling": pooling, "dropout": head_dropout}
-    if "pooler" in initial_heads:
-        head["pooler_activation"] = initial_heads["pooler"]["activation"].item()
-    elif pooler_activation is not None:
-        head["pooler_activation"] = pooler_activation
-    if isinstance(examples, tfeff.data.TokenExamples):
-        names = examples.label_names
-        model = tfeff.tasks.TokenClassifier(
-            encoder, len(names), head_dropout, label_names=names
-        )
-    elif isinstance(examples, tfeff.data.ChoiceExamples):
-        model = tfeff.tasks.MultipleChoice(encoder, **head)
-    elif examples.label_names is None:
-        model = tfeff.tasks.Regressor(encoder, **head, **units)
-    else:
-        names = examples.label_names
-        model = tfeff.tasks.Classifier(encoder, len(names), **head, label_names=names)
-    assign_heads(model, initial_heads)
-    return model
-
-
-def evaluate(task, model):
-    """The metrics of all parts to choose by; undefined where the model diverged."""
-    values = {}
-    for split, part in task.dev.items():
-        predictions = predict(model, part.rows, task.pad_to_longest)
-        scores = task_scores(task.dataset, part.examples, predictions)
-        values |= {f"{split}_{name}": value for name, value in scores.items()}
-    return values
-
-
 def predict_part(task, model, split, run):
     """Writes predictions of a part, and their metrics where it has labels."""
-    examples = task.to_predict.examples
-    found = predict(model, task.to_predict.rows, task.pad_to_longest)
+    part = task.to_predict
+    examples, found = part.examples, part.predictions(model)
     for path in write_predictions(run, task.dataset, split, examples, found):
         print(f"predictions: {run.shown(path)}")
     if task.predicted_baseline:
-        scores = task_scores(task.dataset, examples, found)
+        scores = part.scores(found)
         write_scores(run, split, examples, scores, task.predicted_baseline)

@@ -107,18 +107,6 @@ def _is_described(task, data):
     return os.path.isfile(os.path.join(data, task, DESCRIPTION))
 
 
-def task_class(dataset: tfeff.datasets.Dataset) -> type:
-    """The class of the models that a data set fine-tunes."""
-    of_kind = {
-        tfeff.data.ChoiceExamples: tfeff.tasks.MultipleChoice,
-        tfeff.data.SpanExamples: tfeff.tasks.SpanQA,
-        tfeff.data.TokenExamples: tfeff.tasks.TokenClassifier,
-    }
-    is_rated = dataset.label_names is None
-    of_texts = tfeff.tasks.Regressor if is_rated else tfeff.tasks.Classifier
-    return of_kind.get(dataset.kind, of_texts)
-
-
 def best_metric(settings: Any, dataset: tfeff.datasets.Dataset) -> str:
     """The name of the data set's metric that tells the best: the highest is."""
     if settings.metric is None:

@@ -4,38 +4,24 @@ import dataclasses
 from typing import Any
 
 import keras
+import keras_hub
 import numpy as np
 import tensorflow as tf
 
 import tfeff
+from tfeff.data.finetuning.feature_rows import FeatureRows
 from tfeff.recipes.answer_scores import score_answers, score_served
-from tfeff.recipes.distill_settings import DistillSettings
 from tfeff.recipes.run_exports import export_options
 from tfeff.recipes.task_scores import task_scores
 
 
-def predict(model, rows, pad_to_longest):
-    """The class, rating or option of each example, or the classes of its words.
-
-    None where the model diverged.
-    """
-    if isinstance(model, tfeff.tasks.TokenClassifier):
-        finite = tfeff.training.is_finite(model)
-        return model.labels(rows, 32, pad_to_longest) if finite else None
-    outputs = model.predicted(rows, 8 if rows.num_choices else 32, pad_to_longest)
-    if not np.isfinite(outputs).all():
-        return None
-    return outputs if outputs.ndim == 1 else outputs.argmax(-1)
-
-
-def encoder_batches(rows, sequence_length, batch_size, **options):
-    """Batches as the encoder reads them, each option of a question as a row."""
-
-    def flat(inputs, *_):
-        shape = [-1, sequence_length]
-        return ({name: tf.reshape(x, shape) for name, x in inputs.items()},)
-
-    return rows.dataset(batch_size, **options).map(flat)
+def rows_of(
+    examples: Any, tokenizer: keras_hub.tokenizers.Tokenizer, sequence_length: int
+) -> FeatureRows:
+    """The rows of tokens of texts, of questions with options, or of words."""
+    if isinstance(examples, tfeff.data.TokenExamples):
+        return tfeff.data.token_features(examples, tokenizer, sequence_length)
+    return tfeff.data.text_features(examples, tokenizer, sequence_length)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,35 +31,50 @@ class TaskPart:
     Attributes:
         dataset: the `Dataset`.
         examples: the examples.
-        rows: `TextFeatures`, `SpanFeatures` of questions with spans, or `TokenFeatures`
-            of labelled words.
-        settings: the `DistillSettings`.
+        rows: their rows of tokens, from `rows_of`.
+        pad_to_longest: whether batches are padded to their longest row alone.
     """
 
     dataset: tfeff.datasets.Dataset
     examples: Any
     rows: Any
-    settings: DistillSettings
+    pad_to_longest: bool = False
 
-    @property
-    def has_spans(self) -> bool:
-        """Whether spans answer questions."""
-        return isinstance(self.examples, tfeff.data.SpanExamples)
+    def batches(self, batch_size: int, seed: int | None) -> tf.data.Dataset:
+        """Shuffled batches to train on, without an end."""
+        return self.rows.dataset(batch_size, seed, pad_to_longest=self.pad_to_longest)
 
-    def encoder_batches(self, batch_size: int, **options) -> tf.data.Dataset:
+    def encoder_batches(self, batch_size: int, **options: Any) -> tf.data.Dataset:
         """Batches as an encoder reads them, each option of a question as a row."""
+        batches = self.rows.dataset(batch_size, **options)
         if isinstance(self.examples, tfeff.data.TextExamples):
-            return self.rows.dataset(batch_size, **options)
-        length = self.settings.sequence_length
-        return encoder_batches(self.rows, length, batch_size, **options)
+            return batches
+        shape = [-1, self.rows.sequence_length]
+        return batches.map(
+            lambda inputs, *_: ({n: tf.reshape(x, shape) for n, x in inputs.items()},)
+        )
+
+    def predictions(self, model: keras.Model) -> Any:
+        """The class, rating or option of each example, or the classes of its words.
+
+        None where the model diverged.
+        """
+        rows, pad_to_longest = self.rows, self.pad_to_longest
+        if isinstance(model, tfeff.tasks.TokenClassifier):
+            finite = tfeff.training.is_finite(model)
+            return model.labels(rows, 32, pad_to_longest) if finite else None
+        outputs = model.predicted(rows, 8 if rows.num_choices else 32, pad_to_longest)
+        if not np.isfinite(outputs).all():
+            return None
+        return outputs if outputs.ndim == 1 else outputs.argmax(-1)
+
+    def scores(self, predictions: Any) -> dict[str, float]:
+        """The scores of predictions; undefined where there are none."""
+        return task_scores(self.dataset, self.examples, predictions)
 
     def score(self, model: keras.Model) -> dict[str, float]:
         """The scores of a model; undefined where it has diverged."""
-        if self.has_spans:
-            longest = self.settings.max_answer_tokens
-            return score_answers(model, self.dataset, self.rows, longest)[0]
-        predictions = predict(model, self.rows, pad_to_longest=False)
-        return task_scores(self.dataset, self.examples, predictions)
+        return self.scores(self.predictions(model))
 
     def delivered(
         self, model: keras.Model, known: dict[str, float] | None = None
@@ -83,12 +84,30 @@ class TaskPart:
         These are those of `tfeff.export.save_for_serving`, but for the length. `known`
         are those of `score`, which are the same but for spans.
         """
-        if not self.has_spans:
-            return known or self.score(model), export_options(self.examples)
-        longest = self.settings.max_answer_tokens
+        return known or self.score(model), export_options(self.examples)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SpanPart(TaskPart):
+    """A part of questions that spans of passages answer, as windows of tokens.
+
+    Attributes:
+        rows: the windows, `tfeff.data.SpanFeatures`.
+        stride: tokens between the starts of windows.
+        max_answer_tokens: the most tokens of an answer.
+    """
+
+    stride: int
+    max_answer_tokens: int
+
+    def score(self, model):
+        return score_answers(model, self.dataset, self.rows, self.max_answer_tokens)[0]
+
+    def delivered(self, model, known=None):
+        longest = self.max_answer_tokens
         scores, _, threshold = score_served(model, self.dataset, self.rows, longest)
         return scores, {
-            "stride": self.settings.stride,
+            "stride": self.stride,
             "max_answer_tokens": longest,
             "no_answer_threshold": threshold,
         }
