@@ -1,5 +1,6 @@
 """Segments that pretraining never showed begin as segment 0."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 import tfeff
 from tests.subjects.sentences import DOCUMENTS, tokenizer
+from tfeff.objectives import registry
 from tfeff.recipes import DistillSettings, FinetuneSettings, finetune
 from tfeff.recipes.distilling_task_models import make_models
 from tfeff.recipes.finetuning import load_encoder
@@ -55,9 +57,18 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_are_those_of_runs_that_showed_one_segment(folder):
+def test_are_those_of_runs_that_showed_one_segment(folder, monkeypatch):
     run = folder / "mlm"
+    monkeypatch.setattr(registry, "_REGISTRY", dict(registry._REGISTRY))
+    masked = registry.get("masked_lm")
+    for name, count in (("one", 1), ("two", 2), ("unsaid", None)):
+        own = dataclasses.replace(masked, name=name, num_segments=count)
+        tfeff.objectives.register(own)
     for config, expected in (
+        ({"objective": "one"}, True),
+        ({"objective": "two"}, False),
+        ({"objective": "unsaid"}, False),
+        ({"objective": "not registered here"}, False),
         ({"objective": "masked_lm", "pretrained": None}, True),
         ({"objective": "replaced_token"}, True),
         ({"objective": "sentence_order"}, False),

@@ -19,7 +19,7 @@ from tfeff.objectives.objective import Objective
 from tfeff.objectives.permutation_lm import PermutationLM
 from tfeff.objectives.replaced_token import ReplacedTokenDetection
 from tfeff.objectives.sentence_pair import SentencePairPrediction
-from tfeff.utils.checks import check_choice, check_string
+from tfeff.utils.checks import check_choice, check_integer, check_string
 from tfeff.utils.definitions import parameters_of, refusal
 
 
@@ -34,10 +34,14 @@ class PretrainingObjective:
         make_model: a subclass of `Objective`, such as `MaskedLM`, or a function that
             makes one, called with a `tfeff.encoders.Encoder` and with settings of the
             model, by keyword.
+        num_segments: how many segments the examples show, from 0 on; `None` where that
+            is not known. Of 1, `tfeff finetune` begins the others as the first one for
+            pairs of texts.
 
     Raises:
         TypeError: if an argument has the wrong type, or `make_model` does not take an
             encoder.
+        ValueError: if `num_segments` is below 1.
 
     Example:
 
@@ -53,6 +57,7 @@ class PretrainingObjective:
     name: str
     examples: Examples
     make_model: Callable[..., keras.Model]
+    num_segments: int | None = None
 
     def __post_init__(self):
         check_string("name", self.name)
@@ -68,6 +73,8 @@ class PretrainingObjective:
                 "first argument is the encoder and that makes one. "
                 f"Received: make_model={self.make_model!r:.80}"
             )
+        if self.num_segments is not None:
+            check_integer("num_segments", self.num_segments)
 
     def override(self, **settings: Any) -> "PretrainingObjective":
         """The same objective with other settings.
@@ -257,20 +264,27 @@ def _replaced_token(
 _REGISTRY = {
     objective.name: objective
     for objective in (
-        PretrainingObjective("masked_lm", MaskedTokens(), MaskedLM),
+        PretrainingObjective("masked_lm", MaskedTokens(), MaskedLM, num_segments=1),
         PretrainingObjective(
             "replaced_token",
             MaskedTokens(mask_share=0.85, random_share=0.0),
             _replaced_token,
+            num_segments=1,
         ),
-        PretrainingObjective("permutation_lm", PermutedTokens(), PermutationLM),
         PretrainingObjective(
-            "sentence_order", SentencePairs("order"), SentencePairPrediction
+            "permutation_lm", PermutedTokens(), PermutationLM, num_segments=1
+        ),
+        PretrainingObjective(
+            "sentence_order",
+            SentencePairs("order"),
+            SentencePairPrediction,
+            num_segments=2,
         ),
         PretrainingObjective(
             "next_sentence",
             SentencePairs("next"),
             partial(SentencePairPrediction, kind="next"),
+            num_segments=2,
         ),
     )
 }

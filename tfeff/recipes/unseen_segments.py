@@ -13,9 +13,6 @@ from tfeff.storage.arguments import READ_MODEL, paths
 from tfeff.tasks.pretrained import split_step
 from tfeff.utils.run_files import CONFIG
 
-# Their texts are all of segment 0.
-ONE_SEGMENT = ("masked_lm", "replaced_token", "permutation_lm")
-
 
 def check_segments(
     settings: FinetuneSettings,
@@ -82,8 +79,9 @@ def has_unseen_segments(pretrained: str) -> bool:
     """Whether an encoder comes from a run that showed it segment 0 alone.
 
     A general distillation shows no others, unless the student began with the teacher's
-    layers. It is False of a preset, whose pretraining is not known, and of a run that
-    began with another encoder, which may have been shown others before.
+    layers. It is False of a preset, whose pretraining is not known, of a run that began
+    with another encoder, which may have been shown others before, and of an objective
+    that is not registered here or does not say how many segments it shows.
     """
     run_dir, _ = split_step(pretrained)
     if not os.path.isfile(os.path.join(run_dir, CONFIG)):
@@ -91,7 +89,10 @@ def has_unseen_segments(pretrained: str) -> bool:
     config = read_config(run_dir)
     if config.get("stage") == "general":
         return not config.get("copy_layers")
-    return config.get("objective") in ONE_SEGMENT and not config.get("pretrained")
+    objective = config.get("objective")
+    if config.get("pretrained") or objective not in tfeff.objectives.names():
+        return False
+    return tfeff.objectives.get(objective).num_segments == 1
 
 
 def begin_as_first(encoder: tfeff.encoders.Encoder) -> None:
