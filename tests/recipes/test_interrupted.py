@@ -91,7 +91,7 @@ def test_fine_tuning(folder, changes, capsys):
         finetune(settings, callbacks=[lambda: Signal(5)])
     assert len(list((folder / "ended").glob("cells/*/metrics.json"))) == 1
     finetune(settings)
-    assert "  it goes on from step 3\n" in capsys.readouterr().out
+    assert "  it goes on from step 3 of" in capsys.readouterr().out
     cells = sorted(path.name for path in (folder / "whole" / "cells").glob("*=*"))
     for name in cells:
         folders = [folder / run / "cells" / name for run in ("ended", "whole")]

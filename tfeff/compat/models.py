@@ -184,7 +184,7 @@ def is_none(value: Any) -> bool:
 
 
 def _of_a_replica(value):
-    """What is told of one replica's part, where each has one."""
+    """The specification of one replica's part, where each replica has one."""
     return getattr(value, "_value_specs", (value,))[0]
 
 

@@ -133,7 +133,7 @@ def _table_triples(student, teacher):
 
 
 def _layer_triples(name, student, teacher):
-    """The same triples for a part of a layer."""
+    """A name, the student's weight and the teacher's, for each weight of a layer."""
     one, other = (_meaning(layer) for layer in (student, teacher))
     found = [
         f"{key} {ours!r} in the student, {theirs!r} in the teacher"

@@ -110,7 +110,7 @@ def _possible(heads, most, encoder):
 
 
 def _unit(attention):
-    """What divides an attention's heads, and a number of them that it need not."""
+    """The divisor of an attention's number of heads, and a number exempt from it."""
     if isinstance(attention, MixedAttention):
         return attention.head_ratio, 1
     if isinstance(attention, Partitioned):

@@ -86,7 +86,7 @@ def _takes_logits(loss):
 
 
 def _advice(metric, of_ids):
-    """What a metric must do that does not fit; an empty text if it does."""
+    """Advice for a metric that does not fit; an empty text for one that does."""
     if isinstance(metric, str):
         if metric.lower() in ("accuracy", "acc"):  # Keras chooses one that fits.
             return ""

@@ -51,7 +51,7 @@ def texts(answers):
 
 
 def served_threshold(threshold, answers):
-    """How much higher than the best answer no answer must score to be returned.
+    """The margin by which no answer must outscore the best answer to be returned.
 
     The best threshold is the probability of one of the questions, which rounding could
     put on either side of it. It is therefore moved half-way to the next probability.

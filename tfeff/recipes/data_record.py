@@ -82,9 +82,7 @@ def keep_data(
     )
     there, changes = _noted(run, found, has_trained)
     changes = [name for name in changes if name in found or name in models]
-    # Runs of earlier versions have not noted all of these.
     named = {*models, *others}
-    changes = [name for name in changes if name in there or name not in named]
     if changes and named.issuperset(changes):
         name = changes[0]
         what = f"the encoder of `{name}`" if name in models else f"what `{name}` names"

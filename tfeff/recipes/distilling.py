@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import keras
 
 import tfeff
+from tfeff.encoders.encoder import encoder_of
 from tfeff.objectives.masked_lm_head import head_settings_like
 from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.corpora import build_caches, split_corpus
@@ -199,7 +200,7 @@ def _make_model(settings):
         teacher, tokenizer = load(settings.teacher)
     if settings.prediction_loss:
         teacher = _without_optimizer(teacher)
-    encoder = getattr(teacher, "encoder", teacher)
+    encoder = encoder_of(teacher)
     check_fits("teacher", settings.teacher, encoder, settings.sequence_length)
     student = make_student_encoder(settings, encoder)
     arguments = layer_settings(settings, student, encoder)

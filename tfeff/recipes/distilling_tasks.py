@@ -3,9 +3,7 @@
 import contextlib
 import dataclasses
 import os
-from collections.abc import Sequence
 
-import keras
 import tensorflow as tf
 
 import tfeff
@@ -127,15 +125,13 @@ def distill_on_a_task(
             ):
                 if layers is not None and not interrupted_step(run.path(_PREDICTIONS)):
                     batches = train_part.encoder_batches(in_step, seed=settings.seed)
-                    _fit_layers(
-                        layers, batches, settings, run.path(_LAYERS), signals, own
-                    )
-                _fit(
+                    _fit_layers(layers, batches, settings, run, signals, own)
+                steps = settings.prediction_steps
+                _compile(predictions, settings, settings.prediction_rate, steps)
+                interrupted_fit.fit(
                     predictions,
                     train_part.batches(in_step, settings.seed),
-                    settings,
-                    settings.prediction_rate,
-                    settings.prediction_steps,
+                    steps,
                     run.path(_PREDICTIONS),
                     signals,
                     own,
@@ -143,27 +139,33 @@ def distill_on_a_task(
                 )
             check_finite(student)
             print("student:")
-            print_best(best, metric, settings.prediction_steps, baseline)
-            # Loading makes the slots, and Keras would warn that the file lacks them.
-            student.optimizer.build(student.trainable_variables)
-            # The metrics may be of an earlier model, which was deleted.
-            with contextlib.suppress(FileNotFoundError):
-                os.remove(run.path(METRICS))
-            tfeff.training.save_checkpoint(student, run.path(MODEL))
-            if settings.plots:
-                _draw(student, dev_part, run)
-            scores, options = dev_part.delivered(student, best.best)
-            write(
-                run,
-                {"student": scores, "teacher": teachers, "baseline": baseline},
-                student,
-                tokenizer,
-                sequence_length=settings.sequence_length,
-                **options,
-            )
-            for saved in (_LAYERS, _PREDICTIONS):
-                remove_with_replaced(run.path(saved))
+            print_best(best, metric, steps, baseline)
+            known = {"teacher": teachers, "baseline": baseline}
+            _write(run, settings, student, tokenizer, dev_part, best.best, known)
         return finish(run)
+
+
+def _write(run, settings, student, tokenizer, dev_part, scores, known):
+    """The student's model, pictures, preset and export; the metrics with the known."""
+    # Loading makes the slots, and Keras would warn that the file lacks them.
+    student.optimizer.build(student.trainable_variables)
+    # The metrics may be of an earlier model, which was deleted.
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(run.path(METRICS))
+    tfeff.training.save_checkpoint(student, run.path(MODEL))
+    if settings.plots:
+        _draw(student, dev_part, run)
+    scores, options = dev_part.delivered(student, scores)
+    write(
+        run,
+        {"student": scores, **known},
+        student,
+        tokenizer,
+        sequence_length=settings.sequence_length,
+        **options,
+    )
+    for saved in (_LAYERS, _PREDICTIONS):
+        remove_with_replaced(run.path(saved))
 
 
 def _keep_finished(run, dataset, dev, settings):
@@ -202,36 +204,21 @@ def _draw(model, part, run):
     draw(model.encoder, batches, run)
 
 
-def _fit_layers(model, batches, settings, saved, signals, callbacks):
+def _fit_layers(model, batches, settings, run, signals, callbacks):
     """Trains the distillation of layers, and prints its metrics."""
-    rate, steps = settings.learning_rate, settings.steps
-    history = _fit(model, batches, settings, rate, steps, saved, signals, callbacks)
+    steps = settings.steps
+    _compile(model, settings, settings.learning_rate, steps)
+    history = interrupted_fit.fit(
+        model, batches, steps, run.path(_LAYERS), signals, callbacks
+    ).history
     check_finite(model)
     done = int(model.optimizer.iterations.numpy()) if model.stop_training else steps
-    print(f"layers after {done:,} of {steps:,} steps: {metrics_line(history)}")
+    last = {name: values[-1] for name, values in history.items()}
+    print(f"layers after {done:,} of {steps:,} steps: {metrics_line(last)}")
 
 
-def _fit(
-    model: keras.Model,
-    batches: tf.data.Dataset,
-    settings: DistillSettings,
-    learning_rate: float,
-    steps: int,
-    saved: str,
-    signals: HeldSignals,
-    callbacks: Sequence[keras.callbacks.Callback] = (),
-    best: tfeff.training.KeepBest | None = None,
-) -> dict[str, float]:
-    """Trains for so many steps; returns the metrics of the training.
-
-    It resumes from what a signal has saved in the folder `saved`.
-    """
+def _compile(model, settings, learning_rate, steps):
     model.compile(
         make_optimizer(settings, learning_rate, steps),
         accumulation_steps=settings.accumulation_steps,
     )
-    if step := interrupted_step(saved):
-        print(f"it goes on from step {step:,} of {steps:,}")
-    fit = interrupted_fit.fit
-    history = fit(model, batches, steps, saved, signals, callbacks, best).history
-    return {name: values[-1] for name, values in history.items()}

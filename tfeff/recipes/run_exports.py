@@ -9,6 +9,7 @@ import keras
 import numpy as np
 
 import tfeff
+from tfeff.encoders.encoder import encoder_of
 from tfeff.utils.digests import FILE_NAME, check_digests, sha256
 from tfeff.utils.files import atomic_folder
 from tfeff.utils.naming import advised
@@ -104,7 +105,7 @@ def write_encoder(
     write_preset = functools.partial(tfeff.tasks.save_pretrained, model, tokenizer)
     # Presets come before exports: an export without one may be of another training.
     has_others = is_there(preset) or has_export(run)
-    if not has_others or _has_encoder(preset, getattr(model, "encoder", model)):
+    if not has_others or _has_encoder(preset, encoder_of(model)):
         make_once(preset, write_preset)
         return export_once(run, served, tokenizer, **options)
     exported = tfeff.export.save_version(served, tokenizer, run.path(EXPORT), **options)

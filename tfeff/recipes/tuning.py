@@ -191,7 +191,6 @@ class Tuning:
         )
         saved = os.path.join(folder, INTERRUPTED)
         if first_step := interrupted_step(saved):
-            print(f"  it goes on from step {first_step:,}")
             with contextlib.suppress(FileNotFoundError):
                 # Its rows are saved with the weights.
                 os.remove(os.path.join(folder, DEV_METRICS_TABLE))
@@ -199,7 +198,7 @@ class Tuning:
         in_step = examples_in_step(settings, batch_size, self.strategy)
         epochs = others.get("epochs", settings.epochs[0])
         steps = settings.num_steps(self.num_examples, in_step, epochs)
-        self._print_what_is_odd(in_step, steps)
+        self._print_warnings(in_step, steps)
         progress = tfeff.training.TrainingProgress(
             steps,
             steps,
@@ -249,7 +248,7 @@ class Tuning:
         print_best(best, self.metric, steps, self.baseline)
         return best.best
 
-    def _print_what_is_odd(self, in_step, steps):
+    def _print_warnings(self, in_step, steps):
         if in_step > self.num_examples:
             print(
                 f"  each step takes {in_step:,} rows of {self.num_examples:,} "

@@ -15,7 +15,7 @@ import numpy as np
 from tfeff import encoders
 from tfeff.data.text.tokenizers import check_tokenizer
 from tfeff.encoders import Encoder
-from tfeff.encoders.encoder import foreign_class
+from tfeff.encoders.encoder import encoder_of, foreign_class
 from tfeff.encoders.extend_length import extend_length
 from tfeff.encoders.preset_digests import check_preset, of_another_version, saved_dtype
 from tfeff.encoders.preset_heads import check_preset_path, save_preset
@@ -275,8 +275,8 @@ def read_step(run_dir, step, overrides):
     with named_as(step="path", run_dir="path"):
         checkpoint, _ = run_checkpoint(run_dir, step)
     model = load_checkpoint(checkpoint, compile=False)
-    saved = getattr(model, "encoder", None)
-    if not isinstance(saved, Encoder):
+    saved = encoder_of(model)
+    if saved is None:
         raise ValueError(
             "`path` must be a step of a run that pretrains an encoder. "
             f"Received: path={run_dir}@{step}"

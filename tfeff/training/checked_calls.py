@@ -1,4 +1,4 @@
-"""What the methods of a model that trains and predicts are given is checked first."""
+"""Checks of the arguments of `fit`, `evaluate`, `predict` and the like."""
 
 import contextlib
 import inspect

@@ -19,12 +19,6 @@ from tfeff.utils.definitions import has_own
 
 _ENDLESS = -1  # TensorFlow's `INFINITE_CARDINALITY`.
 _FEATURES = "tfeff.data.text_features(x, tokenizer, 128).dataset(16)"
-# How batches are made of an object, by the method that tells what it is.
-_MADE_BY = {
-    "dataset": "x.dataset(batch_size=16)",
-    "batches": "x.batches(examples, batch_size=16)",
-    "sample": _FEATURES,
-}
 
 
 def check_batches(
@@ -46,13 +40,11 @@ def check_batches(
             all lists of numbers.
         ValueError: if ids in an array `y` are no classes, or numbers not finite.
     """
-    for method, way in _MADE_BY.items():
-        # A data frame has a `sample`, too, and is fine.
-        if hasattr(x, method) and type(x).__module__.startswith("tfeff."):
-            raise TypeError(
-                f"`{names[0]}` must be batches, such as {way}. "
-                f"Received: {names[0]} of type {type(x).__name__}"
-            )
+    if way := getattr(x, "batches_by", None):
+        raise TypeError(
+            f"`{names[0]}` must be batches, such as {way}. "
+            f"Received: {names[0]} of type {type(x).__name__}"
+        )
     for name, value in zip(names, (x, y, sample_weight)):
         _check_array(name, value)
         for key, part in value.items() if isinstance(value, dict) else ():

@@ -7,6 +7,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from tfeff.encoders.encoder import encoder_of
 from tfeff.layers.encoder_block import blocks_of
 from tfeff.layers.head_masks import masked_heads
 from tfeff.training.replicas import num_replicas
@@ -82,7 +83,7 @@ def head_importance(model: keras.Model, batches: tf.data.Dataset) -> HeadImporta
     """
     # JAX would take the masks for constants.
     check_tensorflow("`head_importance`")
-    encoder = getattr(model, "encoder", None)
+    encoder = encoder_of(model)
     if encoder is None:
         raise TypeError(
             f"`model` must have an `encoder`. Received: model={model!r:.80}"

@@ -55,7 +55,7 @@ def fit(
     optimizer, metrics and the best weights so far are saved. The training then has the
     numbers of one that no signal has ended. Of the last step nothing is saved: the
     training comes to its end. A kill saves nothing: the next start begins with what an
-    earlier signal has saved, or anew.
+    earlier signal has saved, or anew. A line tells where it goes on.
 
     Args:
         model: the compiled model, made as in the earlier start.
@@ -78,6 +78,7 @@ def fit(
     step = interrupted_step(folder)
     metrics = None
     if step:
+        print(f"  it goes on from step {step:,} of {steps:,}")
         metrics = _restore(model, folder, best)
         batches = batches.skip(step)
     return model.fit(

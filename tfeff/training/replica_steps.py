@@ -74,7 +74,7 @@ def replica_function(model: keras.Model, step, default):
             logged.clear()
         return result
 
-    return _told_of_no_batch(execute_and_report)
+    return _refusing_no_batch(execute_and_report)
 
 
 def _reading_first(model, default):
@@ -115,10 +115,10 @@ def _reading_first(model, default):
             raise StopIteration
         return execute(batch)
 
-    return _told_of_no_batch(read_and_execute)
+    return _refusing_no_batch(read_and_execute)
 
 
-def _told_of_no_batch(execute):
+def _refusing_no_batch(execute):
     """A function of an iterator for which data that end before a batch are an error.
 
     Keras would report a loss of 0, or fail on metrics that are not built.

@@ -65,7 +65,7 @@ def atomic_folder(path: str, replace: bool = False) -> Iterator[str]:
 
 
 def _replaced_mark(name):
-    """How the name of a folder begins that gives way to another of this name."""
+    """The beginning of the name that a replaced folder gets until it is deleted."""
     # Names have 255 bytes at most.
     return f"{os.fsencode(name)[:200].decode('utf-8', 'ignore')}.replaced-"
 

@@ -52,6 +52,9 @@ class Cache:
     Example: see `build_cache`.
     """
 
+    # How batches of `x` are made.
+    batches_by = "x.batches(examples, batch_size=16)"
+
     def __init__(self, directory: str, manifest: Manifest):
         self._place = directory
         self.sequence_length = manifest.sequence_length

@@ -32,6 +32,9 @@ _SHORT.maxtuple, _SHORT.maxstring, _SHORT.maxother = 3, 40, 60
 class _Sampled:
     """Examples of which samples can be drawn: the base of dataclasses of columns."""
 
+    # How batches of `x` are made.
+    batches_by = "tfeff.data.text_features(x, tokenizer, 128).dataset(16)"
+
     def __repr__(self) -> str:
         examples: Any = self  # A dataclass.
         columns = (

@@ -20,6 +20,7 @@ class FeatureRows:
         pad_token_id: the token behind those of a row.
     """
 
+    batches_by = "x.dataset(batch_size=16)"  # How batches of `x` are made.
     least_rows = 1  # The smallest `batch_size`.
 
     def __init__(

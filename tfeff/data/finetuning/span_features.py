@@ -56,6 +56,8 @@ class SpanFeatures:
     offsets: tuple[np.ndarray, ...]
     questions: tuple[Question, ...]
 
+    batches_by = "x.dataset(batch_size=16)"  # How batches of `x` are made.
+
     def __len__(self) -> int:
         return len(self.token_ids)
 
