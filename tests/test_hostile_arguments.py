@@ -506,7 +506,10 @@ def test_wrong_seeds_of_layers_are_named(seed):
 
 @pytest.mark.parametrize("rate", [1, 1.0, -0.1, float("nan"), None])
 def test_dropout_of_everything_is_an_error(rate):
-    with pytest.raises(ValueError, match="`rate` must be a number in .0, 1."):
+    error = TypeError if rate is None else ValueError
+    with pytest.raises(
+        error, match="`rate` must be a finite number of at least 0 and below 1"
+    ):
         layers.Dropout(rate)
 
 

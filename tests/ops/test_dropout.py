@@ -110,5 +110,5 @@ def test_a_scalar():
 @pytest.mark.parametrize("rate", [1.0, 1.5, -0.1, float("nan")])
 def test_a_rate_that_is_none_is_named(rate):
     """A rate of 1 would keep everything: 2³² becomes 0."""
-    with pytest.raises(ValueError, match="`rate` must be a number in .*Received"):
+    with pytest.raises(ValueError, match="`rate` must be a finite number .*Received"):
         keep_mask((2, 4), rate, seed=0)

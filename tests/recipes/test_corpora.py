@@ -186,11 +186,12 @@ def test_too_few_documents(tmp_path, texts, fraction, message):
     for number, text in enumerate(texts):
         (tmp_path / f"{number}.txt").write_text(text)
     settings = types.SimpleNamespace(
-        **{**vars(SETTINGS), "validation_fraction": fraction}, validation=()
+        **{**vars(SETTINGS), "validation_fraction": fraction},
+        corpus=(str(tmp_path / "*.txt"),),
+        validation=(),
     )
     with pytest.raises(ValueError, match=f"documents: {message}"):
-        split_corpus([str(tmp_path / "*.txt")], settings)
-    del settings.validation  # As in distillation.
+        train_and_validation(settings)
     with pytest.raises(ValueError, match=r"documents: \d\. (?!.*`validation`)"):
         split_corpus([str(tmp_path / "*.txt")], settings)
 
@@ -217,8 +218,6 @@ def test_hugging_face_by_name(tmp_path):
 
 def test_text_without_a_token_is_named_by_its_setting(tmp_path):
     settings = types.SimpleNamespace(
-        validation=("valid.txt",),
-        sequence_length=8,
         tokenizer_kind="wordpiece",
         tokenizer_lowercase=True,
         vocabulary_size=60,
@@ -230,7 +229,8 @@ def test_text_without_a_token_is_named_by_its_setting(tmp_path):
         ((["one"], [" "]), "validation"),
     ):
         with pytest.raises(ValueError, match=f"^`{name}` must hold text. Received: 1"):
-            build_caches(str(tmp_path / name), *texts, tokenizer(), settings)
-    settings.validation = ()  # It is a part of the corpus.
+            folder = str(tmp_path / name)
+            build_caches(folder, *texts, tokenizer(), 8, of_validation="validation")
+    # It is a part of the corpus.
     with pytest.raises(ValueError, match="^`corpus` must hold text. Received: 1"):
-        build_caches(str(tmp_path / "split"), ["one"], [" "], tokenizer(), settings)
+        build_caches(str(tmp_path / "split"), ["one"], [" "], tokenizer(), 8)

@@ -22,6 +22,7 @@ from tfeff.recipes import (
     finetune,
     finetuning,
 )
+from tfeff.recipes.task_model import head_arguments
 from tfeff.recipes.tuning import best_model, make_grid
 
 TEXTS = [f"{i} green bottles hanging on the wall" for i in range(16)]
@@ -234,11 +235,12 @@ def test_a_cell_gets_its_seed_and_the_settings(pretrained, monkeypatch):
     task = dataclasses.replace(task, copies_segments=True)
     kernel = np.ones((16, 16), "float32")
     pooler = {"kernel": kernel, "bias": kernel[0], "activation": np.array("tanh")}
+    head = head_arguments(tried, BOTTLES, task.train.examples)
     callbacks = types.SimpleNamespace(
         of_training=lambda *_, **__: contextlib.nullcontext([])
     )
     tuning = finetuning.make_tuning(
-        *(tried, task, {"pooler": pooler}, {}),
+        *(tried, task, head, {"pooler": pooler}),
         *(tf.distribute.get_strategy(), callbacks),
     )
     made = [tuning.make_model(seed, None) for seed in (0, 1)]

@@ -450,9 +450,9 @@ def test_a_scale_that_is_none_is_refused_and_the_default_is_not_written():
         ({"no": 1.0, "yes": 9.0}, r"integers from 0 to 2\. Received: .*'yes'"),
         ({0: 1.0, 3: 9.0}, "integers from 0 to 2"),
         ({0: 1.0, 0.5: 9.0}, "integers from 0 to 2"),
-        ({0: -1.0}, r"`class_weight\[0\]` must have numbers of at least 0"),
-        ({0: np.nan}, r"`class_weight\[0\]` must have numbers of at least 0"),
-        ({0: "1"}, r"`class_weight\[0\]` must have numbers of at least 0"),
+        ({0: -1.0}, r"`class_weight\[0\]` must be a finite number of at least 0"),
+        ({0: np.nan}, r"`class_weight\[0\]` must be a finite number of at least 0"),
+        ({0: "1"}, r"`class_weight\[0\]` must be a finite number of at least 0"),
         ([1.0, 9.0, 3.0], "must be a mapping of weights by the ids of classes"),
     ],
 )

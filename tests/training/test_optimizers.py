@@ -121,17 +121,18 @@ def test_adamw_steps_against_the_literal_algorithm(clip, beta_1, beta_2, epsilon
 @pytest.mark.parametrize("name", ["beta_1", "beta_2"])
 @pytest.mark.parametrize("value", [1, -0.1, "high"])
 def test_bad_betas_are_named(name, value):
-    with pytest.raises(ValueError, match=f"`{name}` must be a number in .*{value}"):
+    error = TypeError if value == "high" else ValueError
+    with pytest.raises(error, match=f"`{name}` must be a finite number .*{value}"):
         adamw(0.1, 2, 10, **{name: value})
 
 
 @pytest.mark.parametrize("value", [0, -1, float("nan"), "high"])
 def test_norms_and_decays_that_would_do_nothing_or_harm_are_named(value):
-    with pytest.raises(ValueError, match="`global_clipnorm` must be a positive"):
-        adamw(0.1, 2, 10, global_clipnorm=value)
-    if value != 0:
-        with pytest.raises((TypeError, ValueError), match="`weight_decay` must have"):
-            adamw(0.1, 2, 10, weight_decay=value)
+    error = TypeError if value == "high" else ValueError
+    for name, expected in (("global_clipnorm", "above 0"), ("weight_decay", "least 0")):
+        if (name, value) != ("weight_decay", 0):
+            with pytest.raises(error, match=f"`{name}` must be a .* {expected}"):
+                adamw(0.1, 2, 10, **{name: value})
 
 
 @pytest.mark.parametrize(

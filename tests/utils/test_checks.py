@@ -52,7 +52,7 @@ def test_a_set_has_no_order(name, call):
     "check",
     [
         *(checks.check_rate, checks.check_positive, checks.check_weight),
-        checks.check_fraction,
+        checks.check_number,
     ],
 )
 def test_a_bool_is_no_number(check):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tfeff.data.arrays import check_int32
-from tfeff.utils.checks import MAX_COUNT, check_integer, check_iterable, is_number
+from tfeff.utils.checks import MAX_COUNT, check_integer, check_iterable, check_number
 
 
 def num_targets(num_tokens: int, mask_rate: float) -> int:
@@ -16,13 +16,7 @@ def num_targets(num_tokens: int, mask_rate: float) -> int:
 
 def check_mask_rate(mask_rate: float) -> float:
     """Returns the rate if it is in (0, 1], else raises."""
-    if not is_number(mask_rate):
-        raise TypeError(f"`mask_rate` must be a number. Received: {mask_rate=!r:.80}")
-    if not 0 < mask_rate <= 1:
-        raise ValueError(
-            f"`mask_rate` must be above 0 and at most 1. Received: {mask_rate=!r:.80}"
-        )
-    return float(mask_rate)
+    return check_number("mask_rate", mask_rate, above=0, maximum=1)
 
 
 def check_seed(seed: int) -> int:

@@ -38,6 +38,7 @@ class Dropout(keras.layers.Dropout):
 
     Raises:
         TypeError: if an argument is of another type.
+        TypeError: if `rate` is no number.
         ValueError: if `rate` is not in [0, 1), or `noise_shape` is given.
 
     Example:

@@ -7,7 +7,7 @@ from tfeff.encoders.encoder import check_encoder
 from tfeff.encoders.layer_states import FROZEN, QUANTIZED
 from tfeff.layers.mixed_attention import MixedAttention
 from tfeff.layers.partitioned import Partitioned
-from tfeff.utils.checks import check_integer, is_number
+from tfeff.utils.checks import check_integer, check_number
 
 
 def generator_for(encoder: Encoder, ratio: float = 1 / 4, **overrides: Any) -> Encoder:
@@ -56,12 +56,9 @@ def generator_for(encoder: Encoder, ratio: float = 1 / 4, **overrides: Any) -> E
         and Table 5.
     """
     check_encoder("encoder", encoder)
-    if not is_number(ratio):
-        raise TypeError(f"`ratio` must be a number. Received: ratio={ratio!r:.80}")
-    if not 0 < ratio <= 1:
-        raise ValueError(f"`ratio` must be above 0, at most 1. Received: ratio={ratio}")
+    ratio = check_number("ratio", ratio, above=0, maximum=1)
     check_overrides(overrides)
-    share = Fraction(float(ratio)).limit_denominator(64)
+    share = Fraction(ratio).limit_denominator(64)
     # These settings are about the trained layers.
     states = ("trainable", FROZEN, QUANTIZED)
     config = {k: v for k, v in encoder.get_config().items() if k not in states}

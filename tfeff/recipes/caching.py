@@ -102,8 +102,11 @@ def cache(settings: CacheSettings) -> tuple[tfeff.data.Cache, tfeff.data.Cache]:
         train,
         validation,
         tokenizer,
-        settings,
-        jobs,
+        settings.sequence_length,
+        cross_documents=settings.cross_documents,
+        of_validation="validation" if settings.validation else "corpus",
+        directory="cache_dir",
+        beam_flags=jobs,
     )
     print_next(
         "a training on them",

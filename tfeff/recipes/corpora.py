@@ -133,7 +133,7 @@ def train_and_validation(settings):
         ValueError: if a file is in both.
     """
     if not settings.validation:
-        return split_corpus(settings.corpus, settings)
+        return split_corpus(settings.corpus, settings, ("other text as `validation`",))
     train, validation = (
         corpus(getattr(settings, name), settings, name)
         for name in ("corpus", "validation")
@@ -178,12 +178,13 @@ def train_tokenizer(documents, settings):
         )
 
 
-def split_corpus(names: Sequence[str], settings):
+def split_corpus(names: Sequence[str], settings, other_ways: Sequence[str] = ()):
     """Documents to train on and to validate by, of one corpus.
 
     Args:
         names: as of `corpus`.
         settings: as of `corpus`; they have `validation_fraction`, too.
+        other_ways: what else than another fraction the error can advise.
 
     Raises:
         ValueError: if there are too few documents for both.
@@ -201,7 +202,7 @@ def split_corpus(names: Sequence[str], settings):
                 "a line does."
             )
         ways = [f"a {'larger' if sizes[0] else 'smaller'} fraction"] * (sum(sizes) > 1)
-        ways += ["other text as `validation`"] * hasattr(settings, "validation")
+        ways += other_ways
         if ways:
             hint += f" Give {' or '.join(ways)}."
         raise ValueError(
@@ -216,8 +217,12 @@ def build_caches(
     train,
     validation,
     tokenizer,
-    settings,
-    beam_flags=None,
+    sequence_length: int,
+    *,
+    cross_documents: bool = False,
+    of_validation: str = "corpus",
+    directory: str = "run_dir",
+    beam_flags: Sequence[str] | None = None,
 ) -> tuple[tfeff.data.Cache, tfeff.data.Cache]:
     """Caches in a folder: of the text to train on, and of that to validate by.
 
@@ -225,25 +230,24 @@ def build_caches(
         folder: where both are made.
         train, validation: the documents, as of `train_and_validation`.
         tokenizer: that of the sequences.
-        settings: they have `sequence_length`, and may have `cross_documents` and
-            `validation`.
+        sequence_length, cross_documents: as of `tfeff.data.build_cache`.
+        of_validation: the setting that names the documents to validate by.
+        directory: the setting that names the folder.
         beam_flags: as of `tfeff.data.build_cache`.
     """
-    own = "cache_dir" if getattr(settings, "cache_dir", None) else "run_dir"
     with named_as(documents="corpus", **OF_TEXT):
         print_unknown_in_corpus(train, tokenizer)
-    of_validation = "validation" if getattr(settings, "validation", ()) else "corpus"
     caches = []
     for name, documents, setting in zip(
         CACHES, (train, validation), ("corpus", of_validation)
     ):
-        with named_as(documents=setting, directory=own, **OF_TEXT):
+        with named_as(documents=setting, directory=directory, **OF_TEXT):
             cache = tfeff.data.build_cache(
                 documents,
                 tokenizer,
                 os.path.join(folder, name),
-                settings.sequence_length,
-                cross_documents=getattr(settings, "cross_documents", False),
+                sequence_length,
+                cross_documents=cross_documents,
                 beam_flags=beam_flags,
             )
         caches.append(cache)

@@ -132,7 +132,7 @@ def _distill_in_general(settings, strategy, callbacks):
             run.path(CACHE),
             *split_corpus(settings.corpus, settings),
             tokenizer,
-            settings,
+            settings.sequence_length,
         )
         keep_caches(run, train, valid, f"corpus={list(settings.corpus)}")
         if not has_run_tokenizer(run.directory):  # With it a checkpoint is of use.

@@ -7,9 +7,7 @@ import contextlib
 import dataclasses
 import inspect
 import json
-import math
 import numbers
-import operator
 import os
 import re
 import types
@@ -19,9 +17,9 @@ from collections.abc import Sequence
 from tfeff.utils.checks import (
     MAX_COUNT,
     check_choice,
-    check_float32,
     check_integer,
     check_mapping,
+    check_number,
 )
 from tfeff.utils.paths import check_path, is_url
 
@@ -170,31 +168,14 @@ class Field(Options):
         if self.kind is int:
             minimum = -MAX_COUNT - 1 if self.minimum is None else self.minimum
             return check_integer(self.name, value, minimum, self.maximum)
-        return self._checked_float(value)
-
-    def _checked_float(self, value):
-        bounds = [
-            (text, bound, holds)
-            for text, bound, holds in (
-                ("of at least", self.minimum, operator.ge),
-                ("above", self.above, operator.gt),
-                ("of at most", self.maximum, operator.le),
-                ("below", self.below, operator.lt),
-            )
-            if bound is not None
-        ]
-        expected = " and ".join(f"{text} {bound:g}" for text, bound, _ in bounds)
-        received = (
-            f"`{self.name}` must be {f'a finite number {expected}'.rstrip()}. "
-            f"Received: {self.name}={value!r:.80}"
+        return check_number(
+            self.name,
+            value,
+            minimum=self.minimum,
+            above=self.above,
+            maximum=self.maximum,
+            below=self.below,
         )
-        if isinstance(value, bool) or not isinstance(value, numbers.Real):
-            raise TypeError(received)
-        number = float(value)
-        holds = all(holds(number, bound) for _, bound, holds in bounds)
-        if not math.isfinite(number) or not holds:
-            raise ValueError(received)
-        return check_float32(self.name, number)
 
     def to_json(self, value):
         """A value as `config.json` has it."""

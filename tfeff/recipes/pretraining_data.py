@@ -35,16 +35,23 @@ def make_data(run, settings):
     What an earlier start has made is compared, and used again.
     """
     given = _given_tokenizer(run, settings)
+    length = settings.sequence_length
     if settings.cache_dir:
         tokenizer = _tokenizer(run, given, None, settings)
-        length = settings.sequence_length
         with named_as(directory="cache_dir"), _other_tokenizer_named(settings):
             caches = open_caches(settings.cache_dir, tokenizer, length)
         source = f"cache_dir={settings.cache_dir!r}"
     else:
         texts = train_and_validation(settings)
         tokenizer = _tokenizer(run, given, texts[0], settings)
-        caches = build_caches(run.path(CACHE), *texts, tokenizer, settings)
+        caches = build_caches(
+            run.path(CACHE),
+            *texts,
+            tokenizer,
+            length,
+            cross_documents=settings.cross_documents,
+            of_validation="validation" if settings.validation else "corpus",
+        )
         source = f"corpus={list(settings.corpus)}"
     keep_caches(run, *caches, source, examples_record(objective(settings)))
     return tokenizer, *caches

@@ -95,7 +95,8 @@ def report(settings: ReportSettings) -> dict[str, dict[str, dict[str, float]]]:
         folders.setdefault(column, found.data)
         _keep_best(by_column, found.encoder, column, found.scores)
         by_run.setdefault((column, found.encoder), {})[run] = found.scores
-        _keep_best(baselines, baseline["name"], column, baseline["metrics"])
+        if baseline is not None:
+            _keep_best(baselines, baseline["name"], column, baseline["metrics"])
     by_column |= baselines
     scored = [_scored(folders, task) for task in SCORED_TASKS]
     for row in by_column.values():

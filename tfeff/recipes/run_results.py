@@ -45,14 +45,14 @@ class Result(NamedTuple):
         column: what was scored.
         data: the folder of the data set; empty of fixed benchmarks.
         scores: metrics by name, that which the run chose by first.
-        baseline: a baseline's name and metrics.
+        baseline: a baseline's name and metrics; `None` if the run has none.
     """
 
     encoder: str
     column: Column
     data: str
     scores: dict[str, float]
-    baseline: dict
+    baseline: dict | None
 
 
 class _NoScores(Exception):
@@ -107,7 +107,9 @@ def _read(folder):
     is_text = "best" in metrics and "untrained" not in metrics
     if not ("task" in config and "pretrained" in config and (is_question or is_text)):
         raise _NoScores("a run of another command")
-    part, predicted = metrics.get("dev_split"), None
+    # Earlier runs of questions name it in their settings alone, if it is not "dev".
+    part = metrics.get("dev_split") or config.get("dev_split") or "dev"
+    predicted = None
     if is_question and (name := _predicted(folder, part)):
         part, predicted = name, _json(folder, f"{PREDICTIONS}/{name}/{METRICS}")
     try:
@@ -115,14 +117,16 @@ def _read(folder):
         if is_question:
             # The best seed was chosen by the development set: its scores are means over
             # the seeds, as those of texts are.
-            found = predicted or metrics["grid"]["best"]["mean"]
+            best = metrics["grid"].get("best", {"mean": metrics})
+            found = predicted or best["mean"]
             scores = {name: _number(found[name]) for name in ("f1", "exact_match")}
         else:
             scores = _text_scores(metrics)
-        baseline = (predicted or metrics)["baseline"]
-        of_baseline = {name: _number(baseline["metrics"][name]) for name in scores}
-        baseline = {"name": _text(baseline["name"]), "metrics": of_baseline}
-        scored_by = _text(part if is_question else metrics["metric"])
+        baseline = (predicted or metrics).get("baseline")
+        if baseline is not None:
+            of_baseline = {name: _number(baseline["metrics"][name]) for name in scores}
+            baseline = {"name": _text(baseline["name"]), "metrics": of_baseline}
+        scored_by = part if is_question else _text(metrics["metric"])
         is_fixed = task in SCORED_TASKS
         data = "" if is_fixed else config.get("data", "").rstrip("/")
         if predicted:

@@ -1,5 +1,4 @@
 import dataclasses
-import math
 from typing import Any
 
 import keras
@@ -13,7 +12,7 @@ from tfeff.objectives.heads import Head
 from tfeff.objectives.objective import TARGET_MEAN, as_columns
 from tfeff.tasks.task import PooledTask, without_defaults
 from tfeff.training.losses import GlobalMean
-from tfeff.utils.checks import check_positive, is_number, shapes_agree
+from tfeff.utils.checks import check_number, check_positive, shapes_agree
 from tfeff.utils.types import Config
 
 
@@ -157,11 +156,7 @@ class Regressor(PooledTask):
     ):
         check_encoder("encoder", encoder)
         scale = check_positive("scale", scale)
-        if not is_number(offset) or not math.isfinite(offset):
-            raise ValueError(
-                f"`offset` must be a finite number. Received: offset={offset!r:.80}"
-            )
-        offset = float(offset)
+        offset = check_number("offset", offset)
         super().__init__(
             encoder,
             1,

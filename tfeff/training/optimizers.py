@@ -12,7 +12,13 @@ from tfeff.compat.optimizers import OpenAdamW, trained_variables
 from tfeff.training.layerwise_decay import rate_factors
 from tfeff.training.replicas import largest_of_replicas
 from tfeff.training.schedules import LinearWarmupDecay
-from tfeff.utils.checks import check_bool, check_positive, check_rate, check_weight
+from tfeff.utils.checks import (
+    check_bool,
+    check_number,
+    check_positive,
+    check_rate,
+    check_weight,
+)
 from tfeff.utils.types import Config, Tensor
 
 _CHECKS = {
@@ -87,10 +93,8 @@ class AdamW(OpenAdamW):
         bias_correction: bool = True,
         **kwargs: Any,
     ):
-        if layer_decay is not None and check_positive("layer_decay", layer_decay) > 1:
-            raise ValueError(
-                f"`layer_decay` must be at most 1. Received: layer_decay={layer_decay}"
-            )
+        if layer_decay is not None:
+            check_number("layer_decay", layer_decay, above=0, maximum=1)
         # Keras would train with numbers that are out of range.
         given = inspect.signature(keras.optimizers.AdamW).bind_partial(*args, **kwargs)
         for name, value in given.arguments.items():

@@ -2,7 +2,9 @@
 
 import inspect
 import json
+import math
 import numbers
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -77,22 +79,45 @@ def is_number(value: Any) -> bool:
     return isinstance(value, _REAL) and not isinstance(value, bool)
 
 
-def check_rate(name: str, value: Any) -> float:
-    """Returns `value` if it is a probability below 1, else raises."""
-    if not is_number(value) or not 0 <= value < 1:
-        raise ValueError(
-            f"`{name}` must be a number in [0, 1). Received: {name}={value!r:.80}"
-        )
-    return float(value)
+def check_number(
+    name: str,
+    value: Any,
+    *,
+    minimum: float | None = None,
+    above: float | None = None,
+    maximum: float | None = None,
+    below: float | None = None,
+) -> float:
+    """Returns `value` as a float if it is a finite number in the bounds, else raises.
 
-
-def check_positive(name: str, value: Any) -> float:
-    """Returns `value` if it is a finite number above 0 in float32, else raises."""
-    if not is_number(value) or not 0 < value < float("inf"):
-        raise ValueError(
-            f"`{name}` must be a positive number. Received: {name}={value!r:.80}"
+    It must be a number of float32, too, which makes it neither 0 nor infinite.
+    """
+    bounds = [
+        (text, bound, holds)
+        for text, bound, holds in (
+            ("of at least", minimum, operator.ge),
+            ("above", above, operator.gt),
+            ("of at most", maximum, operator.le),
+            ("below", below, operator.lt),
         )
-    return check_float32(name, float(value))
+        if bound is not None
+    ]
+    expected = " and ".join(f"{text} {bound:g}" for text, bound, _ in bounds)
+    message = (
+        f"`{name}` must be {f'a finite number {expected}'.rstrip()}. "
+        f"Received: {name}={value!r:.80}"
+    )
+    if not is_number(value):
+        raise TypeError(message)
+    try:
+        number = float(value)
+    except OverflowError:  # An integer.
+        number = math.inf
+    if not math.isfinite(number) or not all(
+        holds(number, bound) for _, bound, holds in bounds
+    ):
+        raise ValueError(message)
+    return check_float32(name, number)
 
 
 def check_float32(name: str, value: float) -> float:
@@ -108,28 +133,24 @@ def check_float32(name: str, value: float) -> float:
     return value
 
 
+def check_rate(name: str, value: Any) -> float:
+    """Returns `value` if it is a probability below 1, else raises."""
+    return check_number(name, value, minimum=0, below=1)
+
+
+def check_positive(name: str, value: Any) -> float:
+    """Returns `value` if it is a finite number above 0 in float32, else raises."""
+    return check_number(name, value, above=0)
+
+
 def check_weight(name: str, value: Any) -> float:
-    """Returns `value` if it is a finite number of at least 0, else raises."""
-    if not is_number(value):
-        raise TypeError(
-            f"`{name}` must have numbers of at least 0. Received: {name}={value!r:.80}"
-        )
-    if not 0 <= value < float("inf"):
-        raise ValueError(
-            f"`{name}` must have numbers of at least 0. Received: {name}={value!r}"
-        )
-    is_tiny = value < _LEAST_FLOAT32  # It changes nothing, as 0.
-    return float(value) if is_tiny else check_float32(name, float(value))
+    """Returns `value` if it is a finite number of at least 0, else raises.
 
-
-def check_fraction(name: str, value: Any) -> float:
-    """Returns `value` if it is a number between 0 and 1, both excluded, else raises."""
-    if not is_number(value) or not 0 < value < 1:
-        raise ValueError(
-            f"`{name}` must be between 0 and 1, exclusive. Received: "
-            f"{name}={value!r:.80}"
-        )
-    return float(value)
+    One that float32 makes 0 changes nothing, as 0.
+    """
+    if is_number(value) and 0 < value < _LEAST_FLOAT32:
+        return float(value)
+    return check_number(name, value, minimum=0)
 
 
 def check_string(name: str, value: Any) -> str:

@@ -20,7 +20,7 @@ from tfeff.data.sampling import (
     random_bits,
     slots,
 )
-from tfeff.utils.checks import check_choice, check_integer, is_number
+from tfeff.utils.checks import check_choice, check_integer, check_number
 
 MASKINGS = ("token", "whole_word", "ngram")
 
@@ -31,14 +31,7 @@ def check_masking(
     """Returns the shares if they add up to at most 1, and the name is known."""
     check_choice("masking", masking, MASKINGS)
     for name, share in [("mask_share", mask_share), ("random_share", random_share)]:
-        if not is_number(share):
-            raise TypeError(
-                f"`{name}` must be a number. Received: {name}={share!r:.80}"
-            )
-        if not 0 <= share <= 1:
-            raise ValueError(
-                f"`{name}` must be from 0 to 1. Received: {name}={share!r}"
-            )
+        check_number(name, share, minimum=0, maximum=1)
     if mask_share + random_share > 1:
         raise ValueError(
             "`mask_share` and `random_share` must be at most 1 together. Received: "

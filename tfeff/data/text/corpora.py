@@ -15,7 +15,7 @@ from tfeff.data.text.corpus import (
 )
 from tfeff.data.text.documents import check_documents, encoded
 from tfeff.data.text.records import JSON_LINES, PARQUET
-from tfeff.utils.checks import check_fraction
+from tfeff.utils.checks import check_number
 
 # Names of files whose lines are no text.
 _NO_TEXT = (*JSON_LINES, PARQUET, ".csv", ".tsv")
@@ -222,7 +222,9 @@ def split(
     ```
     """
     check_documents(documents)
-    validation_fraction = check_fraction("validation_fraction", validation_fraction)
+    validation_fraction = check_number(
+        "validation_fraction", validation_fraction, above=0, below=1
+    )
     limit = int(validation_fraction * 2**64)
 
     def side(validation: bool) -> Corpus:

@@ -21,7 +21,7 @@ def check_loss_weights(
         "loss_weights", loss_weights, "losses to numbers"
     ).items():
         check_choice("loss_weights", name, terms)
-        weights[name] = check_weight("loss_weights", value)
+        weights[name] = check_weight(f"loss_weights[{name!r}]", value)
     if not any(weights.values()):
         raise ValueError(
             "`loss_weights` must have a weight above 0. "
@@ -50,7 +50,10 @@ def check_layer_weights(
             "`layer_weights` must have one entry for the embedding, one for each layer "
             f"of the student, and one for the predictions. {received}"
         )
-    weights = [check_weight("layer_weights", value) for value in layer_weights]
+    weights = [
+        check_weight(f"layer_weights[{index}]", value)
+        for index, value in enumerate(layer_weights)
+    ]
     if not any(weights):
         raise ValueError(f"`layer_weights` must have one above 0. {received}")
     return weights

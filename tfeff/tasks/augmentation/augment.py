@@ -14,7 +14,7 @@ from tfeff.data.text.offset_tokenizer import encode_with_offsets
 from tfeff.data.text.tokenizers import check_tokenizer
 from tfeff.tasks.augmentation.mlm_candidates import MLMCandidates
 from tfeff.tasks.augmentation.word_vectors import WordVectors
-from tfeff.utils.checks import check_integer, check_seed, is_number
+from tfeff.utils.checks import check_integer, check_number, check_seed
 
 
 def augment(
@@ -96,10 +96,7 @@ def augment(
             "`word_vectors` must be `tfeff.tasks.WordVectors`, or None. Received: "
             f"word_vectors={word_vectors!r:.80}"
         )
-    if not is_number(rate):
-        raise TypeError(f"`rate` must be a number. Received: {rate=!r:.80}")
-    if not 0 <= rate <= 1:
-        raise ValueError(f"`rate` must be in [0, 1]. Received: {rate=!r:.80}")
+    check_number("rate", rate, minimum=0, maximum=1)
     copies = check_integer("copies", copies)
     candidates = check_integer("candidates", candidates)
     seed = check_seed(seed)
