@@ -248,3 +248,65 @@ def test_ratings_that_are_not_finite():
         for run in (model.fit, model.evaluate, model.train_on_batch):
             with pytest.raises(ValueError, match="`y` must be finite.*nan at .1. of y"):
                 run(inputs(3), ratings)
+        for ratings_of in (Column, tf.constant):
+            with pytest.raises(ValueError, match="`y` must be finite.*nan at .1. of y"):
+                model.fit(inputs(3), ratings_of(ratings), verbose=0)
+
+
+class Column:
+    """As a column of a data frame: an array with a type of its own, or of NumPy."""
+
+    def __init__(self, values, dtype=None):
+        self.values, self.dtype = np.asarray(values), dtype or np.asarray(values).dtype
+
+    shape = property(lambda self: self.values.shape)
+
+    def __array__(self, dtype=None, copy=None):
+        return self.values
+
+    def to_numpy(self, dtype):
+        return self.values.astype(dtype)
+
+    def __len__(self):
+        return len(self.values)
+
+
+def test_columns_of_data_frames_are_checked_as_arrays():
+    model = Classifier(encoder(), 2)
+    model.compile(run_eagerly=True)
+    x = inputs(3)
+    good, texts = [0, 1, 1], ["no", "yes", "no"]
+    with pytest.raises(ValueError, match="`y` must be ids of classes.* 2 at .1. of y"):
+        model.fit(x, Column([0, 2, 1]), verbose=0)
+    for column in (Column(texts), Column(np.array(texts, object)), tf.constant(texts)):
+        with pytest.raises(TypeError, match="`y` must be numbers, such as indices"):
+            model.fit(x, column, verbose=0)
+        with pytest.raises(TypeError, match="`x` must be numbers.*text_features"):
+            model.fit(column, np.array(good), verbose=0)
+    for column, way in (
+        (Column(good, "Int64"), "to_numpy"),
+        (np.array(good, object), "astype"),
+    ):
+        with pytest.raises(TypeError, match=rf"numbers of a type .* y\.{way}\(.int32"):
+            model.fit(x, column, verbose=0)
+
+
+@pytest.mark.quick("mse")
+@pytest.mark.parametrize("loss", ["mse", "hinge", "poisson", "huber"])
+def test_ids_are_not_broadcast_to_the_outputs(loss):
+    """Of as many rows as classes, Keras would take a row's id for another's class."""
+    model = Classifier(encoder(), 2)
+    model.compile(loss=loss, run_eagerly=True)
+    labels = np.array([0, 1])
+    with pytest.raises(ValueError, match="`y` must have a target for each output"):
+        model.fit(inputs(2), labels, verbose=0)
+    model.fit(inputs(2), np.eye(2)[labels], verbose=0)
+    model.compile(loss=lambda y, z: z[:, 0] - keras.ops.cast(y, z.dtype))
+    model.fit(inputs(2), labels, verbose=0)
+
+
+def test_targets_by_name_of_one_output():
+    model = Classifier(encoder(), 2)
+    model.compile(run_eagerly=True)
+    with pytest.raises(ValueError, match="`y` must be one array.* mapping of 'logits'"):
+        model.fit(inputs(2), {"logits": np.array([0, 1])}, verbose=0)

@@ -1,6 +1,7 @@
 """The base class of pretraining objectives and tasks."""
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -13,7 +14,7 @@ from tfeff.encoders.layer_states import layer_states, make_with_states
 from tfeff.encoders.own_calls import symbolic_outputs
 from tfeff.formats.export_model import export_outputs
 from tfeff.objectives.heads import Head
-from tfeff.objectives.of_logits import check_metrics, loss_of_probabilities
+from tfeff.objectives.of_logits import check_metrics, loss_of_probabilities, takes_ids
 from tfeff.ops.ids import check_range, exact_inputs
 from tfeff.training.losses import GlobalMean, GlobalMeanCrossentropy
 from tfeff.training.model import DistributedModel
@@ -297,10 +298,30 @@ class Objective(StaysFrozen, DistributedModel):
         training: bool | None = True,
     ) -> Tensor:
         check_targets(y, self.output_weights)
+        if isinstance(y, Mapping) and keras.ops.is_tensor(y_pred):
+            raise ValueError(
+                "`y` must be one array of targets, as the model has one output. "
+                f"Received: a mapping of {', '.join(map(repr, y))}"
+            )
         self._check_weights(sample_weight)
         if not are_means(self.loss):
             y, y_pred, sample_weight = self._as_columns(y, y_pred, sample_weight)
+            self._check_rank(y, y_pred)
         return super().compute_loss(x, y, y_pred, sample_weight, training)
+
+    def _check_rank(self, y, y_pred):
+        """Raises for ids of classes that Keras would broadcast to the outputs."""
+        is_one = all(map(ops.is_tensor, (y, y_pred)))
+        if not is_one or len(y.shape) >= len(y_pred.shape) or y_pred.shape[-1] == 1:
+            return
+        if not takes_ids(self.loss):
+            raise ValueError(
+                "`y` must have a target for each output with this `loss` of `compile`. "
+                "Leave `loss` out for ids of classes, or give one-hot vectors. "
+                f"Received: y of shape {tuple(y.shape)} for outputs of shape "
+                f"{tuple(y_pred.shape)}, "
+                f"loss={self.loss!r}"
+            )
 
     def target_weights(self, x: Any, y: Any, sample_weight: Any = None) -> Any:
         self._check_weights(sample_weight)

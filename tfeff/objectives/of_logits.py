@@ -80,6 +80,12 @@ def check_metrics(argument: str, metrics: Any, losses: Any) -> None:
             raise ValueError(f"`{argument}` must {advice}. Received: {metric!r}")
 
 
+def takes_ids(loss: Any) -> bool:
+    """Whether a loss may take ids of classes: Keras' own does if it is a sparse one."""
+    found = _keras_class(loss)
+    return found is None or found[0].startswith("sparse")
+
+
 def _takes_logits(loss):
     ours = (GlobalMeanCrossentropy, GlobalMeanBinaryCrossentropy)
     return isinstance(loss, ours) or bool(getattr(loss, "from_logits", False))
@@ -104,7 +110,7 @@ def _advice(metric, of_ids):
 
 
 def _keras_class(metric):
-    """The name and the settings of a metric of Keras' own; `None` of any other."""
+    """The name and settings of a metric or loss of Keras' own; `None` of any other."""
     if isinstance(metric, str):
         named = {name.lower(): kind for name, kind in vars(keras.metrics).items()}
         plain = metric.replace("_", "").lower()

@@ -49,7 +49,7 @@ def check_batches(
         _check_array(name, value)
         for key, part in value.items() if isinstance(value, dict) else ():
             _check_array(f"{name}[{key!r}]", part)
-    _check_labels(model, names[1], y)
+    _check_labels(model, names[1], _in_memory(y))
     inputs = getattr(model, "inputs", None) or ()
     if not inputs or any(part.dtype == "string" for part in inputs):
         return
@@ -61,6 +61,28 @@ def check_batches(
             raise TypeError(
                 f"`{name}` must be numbers, such as {way}. Received: texts as {name}"
             )
+        dtype = getattr(value, "dtype", None)
+        # A column of a data frame may have a type of its own.
+        is_own = hasattr(value, "to_numpy") and not isinstance(dtype, np.dtype | None)
+        if is_own or getattr(dtype, "kind", "") == "O":
+            way = 'to_numpy("int32")' if is_own else 'astype("int32")'
+            raise TypeError(
+                f"`{name}` must be numbers of a type of NumPy, such as {name}.{way}. "
+                f"Received: {name} of the type {dtype}"
+            )
+
+
+def _in_memory(value):
+    """An array, a data frame or its column, or a tensor, as NumPy's; `None` of others.
+
+    A tensor of a program that is compiled has no values.
+    """
+    if not (hasattr(value, "__array__") and hasattr(value, "shape")):
+        return None
+    try:
+        return np.asarray(value)
+    except (NotImplementedError, TypeError, ValueError):
+        return None
 
 
 def _check_array(name, value):
@@ -75,12 +97,12 @@ def _check_array(name, value):
         )
 
 
-def _check_labels(model: keras.Model, name: str, y: Any) -> None:
+def _check_labels(model: keras.Model, name: str, y: np.ndarray | None) -> None:
     """Raises for labels in memory that are not finite, or no classes.
 
     A compiled program cannot: it ends in an error of TensorFlow, or in NaN.
     """
-    if not isinstance(y, np.ndarray) or not y.size or not model.reads_labels:
+    if y is None or not y.size or not model.reads_labels:
         return
     # A model of one's own may read other labels than are given.
     if has_own(model, "prepare_batch") or has_own(model, "compute_loss"):
@@ -219,7 +241,8 @@ def _is_text(value):
     """Whether an array, or a list, is of strings."""
     if isinstance(value, (list, tuple)) and value:
         value = value[0]
-    is_array = isinstance(value, np.ndarray)
-    if is_array and value.dtype == object and value.size:
-        value = value.flat[0]
-    return isinstance(value, str) or (is_array and value.dtype.kind in "US")
+    array = _in_memory(value)
+    if array is not None and array.dtype == object and array.size:
+        value = array.flat[0]
+    is_text = array is not None and array.dtype.kind in "US"
+    return is_text or isinstance(value, (str, bytes))

@@ -11,6 +11,7 @@ from tfeff.compat.models import (
     TellsAllWeights,
     report_loss_by,
 )
+from tfeff.compat.optimizers import sum_repeated_rows
 from tfeff.compat.saving import untracked
 from tfeff.encoders.layer_states import layer_states, make_with_states
 from tfeff.encoders.quantization import ChecksBeforeSaving
@@ -191,6 +192,8 @@ class DistributedModel(
                 "Received: gradient_accumulation_steps="
                 f"{optimizer.gradient_accumulation_steps}"
             )
+        if self.optimizer is not None:
+            sum_repeated_rows(self.optimizer)
         has_loss = any(x is not None for x in keras.tree.flatten(loss))
         if num_replicas(self) > 1 and has_loss and _is_global(loss):
             report_loss_by(self, MeanOfShares(name="loss"))
