@@ -272,6 +272,18 @@ def test_metrics_are_of_whole_phrases(pairs):
     np.testing.assert_allclose([*scores.values()], [*expected.values()])
 
 
+@pytest.mark.parametrize("prefixes", ["BISE", "BIUL"])
+def test_phrases_of_other_schemes(prefixes):
+    """Two words beside each other are two phrases, and no predicted one of both."""
+    begin, inside, single, end = prefixes
+    names = ("O", *(f"{x}-P" for x in (begin, inside, single, end)))
+    examples = TokenExamples((("a", "b", "c"),), [[3, 3, 0]], names, ("0",))
+    scores = phrase_metrics(examples, [[1, 4, 0]])
+    assert (scores["f1"], scores["accuracy"]) == (0, 1 / 3)
+    scores = phrase_metrics(examples, [[3, 0, 0]])
+    assert (scores["precision"], scores["recall"]) == (1, 1 / 2)
+
+
 def test_predictions(tmp_path):
     dataset = conll_dataset("Birds", ("PER",))
     examples = TokenExamples(

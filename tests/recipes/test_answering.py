@@ -134,6 +134,10 @@ def test_from_the_files_to_answers(task, pretrained, tmp_path):
     assert (folder / "predictions.json").stat().st_mtime_ns == changed
     assert (folder / "preset").exists()
     assert (folder / "plots" / "average_attention.png").exists()
+    written = (folder / "predictions.json").read_bytes()
+    (folder / "predictions.json").unlink()
+    assert run(*flags).returncode == 0
+    assert (folder / "predictions.json").read_bytes() == written
     other = run(*flags, "--steps=5")
     assert other.returncode != 0
     assert "steps: there 4, now 5" in other.stderr

@@ -1,5 +1,6 @@
 """`tfeff cache`, and `tfeff pretrain` from what it wrote."""
 
+import dataclasses
 import json
 import os
 import re
@@ -231,6 +232,56 @@ def test_runs_that_do_not_fit(cached, tmp_path, change, message):
     with pytest.raises(ValueError, match=message):
         pretraining.pretrain(PretrainSettings(**{**fitting, **change}))
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("others", "message"),
+    [
+        ({"sequence_length": 16}, "same sequence_length. Received: 24 .*, 16 of"),
+        ({"sequence_length": 32}, "same sequence_length. Received: 24 .*, 32 of"),
+        ({"cross_documents": True}, "same cross_documents. Received: False .*, True"),
+    ],
+)
+def test_caches_of_two_folders(cached, corpus, tmp_path, others, message):
+    other = settings(
+        tmp_path / "other",
+        corpus,
+        tokenizer=str(cached / "tokenizer.spm"),
+        sequence_length=others.get("sequence_length", 24),
+        cross_documents=others.get("cross_documents", False),
+    )
+    cache(dataclasses.replace(other, vocabulary_size=32_000))
+    folder = tmp_path / "mixed"
+    shutil.copytree(cached, folder)
+    shutil.rmtree(folder / "validation")
+    shutil.copytree(tmp_path / "other" / "validation", folder / "validation")
+    of_run = PretrainSettings(
+        run_dir=str(tmp_path / "run"),
+        cache_dir=str(folder),
+        sequence_length=24,
+        vocabulary_size=300,
+    )
+    with pytest.raises(ValueError, match=f"`cache_dir` must have two .*{message}"):
+        pretraining.pretrain(of_run)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_tokenizer_that_was_replaced_is_told(cached, corpus, tmp_path, capsys):
+    path = tmp_path / "tokenizer.spm"
+    shutil.copy(cached / "tokenizer.spm", path)
+    given = {"tokenizer": str(path), "vocabulary_size": 32_000}
+    cache(settings(tmp_path / "c", corpus, **given))
+    cache(settings(tmp_path / "c", corpus, **given))
+    assert "of an earlier start" not in capsys.readouterr().out
+    path.unlink()
+    tfeff.data.save_tokenizer(tokenizer(), path)
+    before = contents(tmp_path / "c")
+    with pytest.raises(ValueError, match="`cache_dir` must be a new .* `tokenizer` na"):
+        cache(settings(tmp_path / "c", corpus, **given))
+    assert contents(tmp_path / "c") == before
+    shutil.copytree(cached, tmp_path / "trained")
+    cache(settings(tmp_path / "trained", corpus, tokenizer_sample=30_000))
+    assert "the tokenizer is that of an earlier start" in capsys.readouterr().out
 
 
 def test_another_tokenizer_than_the_encoders_is_named(cached, tmp_path):

@@ -4,6 +4,7 @@ import csv
 import dataclasses
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -100,6 +101,17 @@ def test_from_a_teacher_to_a_served_student(folder):
     again = run(folder / "small", *general)
     assert again.returncode == 0, again.stderr
     assert json.loads((folder / "small" / "metrics.json").read_text()) == metrics
+    teacher = folder / "large" / "preset"
+    shutil.copytree(teacher, folder / "kept")
+    changed, tokenizer = tfeff.tasks.load_pretrained(teacher)
+    changed.set_weights([2 * weight for weight in changed.get_weights()])
+    shutil.rmtree(teacher)
+    tfeff.tasks.save_pretrained(changed, tokenizer, teacher)
+    again = run(folder / "small", *general)
+    assert "a new folder where the encoder of `teacher` has changed" in again.stderr
+    shutil.rmtree(teacher)
+    shutil.move(folder / "kept", teacher)
+    assert run(folder / "small", *general).returncode == 0
 
     task = (
         "--stage=task",

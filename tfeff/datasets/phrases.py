@@ -47,7 +47,8 @@ def phrase_metrics(
     with `TP` phrases that are found, `FP` predicted ones that are wrong and `FN` that
     are missed, and the labels `y` and predictions `p` of all `W` words. A phrase counts
     as found if its type, first and last word are right. Labels are read as CoNLL's
-    `conlleval` reads them: an `I-` without a `B-` before it begins a phrase.
+    `conlleval` reads them: an `I-` without a `B-` before it begins a phrase. BIOES
+    and BILOU are read, too.
 
     Args:
         examples: sentences with labels.
@@ -73,7 +74,7 @@ def phrase_metrics(
     from seqeval import metrics
 
     compared = _compared(examples, predictions)
-    names = _names(examples)
+    names = _as_seqeval(_names(examples))
     right, found = (
         [[names[label] for label in row] for row in rows] for rows in compared
     )
@@ -94,6 +95,15 @@ def phrase_metrics(
         name: float(score) if defined[name] else math.nan
         for name, score in scores.items()
     }
+
+
+def _as_seqeval(names):
+    """The labels with seqeval's prefixes: of BILOU, `L-` and `U-` are `E-` and `S-`."""
+    prefixes = {name.split("-")[0] for name in names if name != "O"}
+    if not prefixes <= set("BILU"):
+        return names
+    others = {"L": "E", "U": "S"}
+    return [others.get(name[0], name[0]) + name[1:] for name in names]
 
 
 def _compared(examples, predictions):

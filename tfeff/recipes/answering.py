@@ -44,6 +44,7 @@ from tfeff.recipes.starting import load_for_training, print_frozen
 from tfeff.recipes.task_dataset import best_metric, find_dataset
 from tfeff.recipes.tuning import Tuning, best_model, enable_lora, load_best, make_grid
 from tfeff.recipes.unknown_tokens import print_unknown
+from tfeff.training.run_seal import deleted_files
 from tfeff.utils.files import copy_file
 from tfeff.utils.json_files import read_object
 from tfeff.utils.naming import named_as
@@ -154,7 +155,9 @@ def answer(
         summary = grid.run(tuning.train)
         print(grid.table({task.baseline["name"]: task.baseline["metrics"]}))
         model_path = best_model(summary)
-        is_finished = is_there(run.path(METRICS)) and has_export(run)
+        # Predictions are files of the folder itself, by names of the data set.
+        lost = [x for x in deleted_files(run.directory) if not os.path.dirname(x)]
+        is_finished = is_there(run.path(METRICS)) and has_export(run) and not lost
         if not (is_finished and has_model(run, model_path)):
             write_best(settings, run, task, tokenizer, summary)
         # It may have been deleted.

@@ -91,7 +91,7 @@ def cache(settings: CacheSettings) -> tuple[tfeff.data.Cache, tfeff.data.Cache]:
             # Another process may have begun, been interrupted or ended meanwhile.
             _claim(folder, settings)
             if has_run_tokenizer(folder):
-                tokenizer = load_run_tokenizer(folder)
+                tokenizer = _kept_tokenizer(folder, tokenizer, settings)
                 with contextlib.suppress(OSError):  # It need not be written to.
                     seal_run_tokenizer(folder)
             else:
@@ -122,6 +122,22 @@ def _settings_folder(cache_dir: str) -> contextlib.AbstractContextManager[str]:
     if is_url(cache_dir):
         return written_or_reused("cache_dir", cache_dir)
     return contextlib.nullcontext(cache_dir)
+
+
+def _kept_tokenizer(folder, given, settings):
+    """The tokenizer of an earlier start, which the given one must be again."""
+    kept = load_run_tokenizer(folder)
+    if not settings.tokenizer:
+        print("the tokenizer is that of an earlier start")
+        return kept
+    fingerprint = tfeff.data.tokenizer_fingerprint
+    if fingerprint(kept) != fingerprint(given):
+        raise ValueError(
+            "`cache_dir` must be a new folder where the tokenizer that `tokenizer` "
+            f"names has changed. Received: cache_dir={settings.cache_dir!r}, which has "
+            f"kept another one than that of tokenizer={settings.tokenizer!r} now"
+        )
+    return kept
 
 
 @contextlib.contextmanager

@@ -268,35 +268,45 @@ def open_caches(
         tfeff.data.open_cache(os.path.join(folder, name), tokenizer, verify)
         for name in CACHES
     )
-    check_cached_length(trained, sequence_length)
+    check_cached(trained, validated, sequence_length)
     if verify:
         _report(trained, validated)
     return trained, validated
 
 
-def check_cached_length(
-    cached: tfeff.data.Cache | Manifest, sequence_length: int
+def check_cached(
+    trained: tfeff.data.Cache | Manifest,
+    validated: tfeff.data.Cache | Manifest,
+    sequence_length: int,
 ) -> None:
-    """Raises if the sequences of a cache, or of its manifest, have another length."""
-    if cached.sequence_length != sequence_length:
+    """Raises unless caches, or their manifests, are alike and of a sequence length."""
+    if trained.sequence_length != sequence_length:
         raise ValueError(
             "`sequence_length` must be that of `cache_dir`, "
-            f"{cached.sequence_length}. Received: sequence_length={sequence_length}"
+            f"{trained.sequence_length}. Received: sequence_length={sequence_length}"
         )
+    for name in ("sequence_length", "cross_documents"):
+        one, other = (getattr(cache, name) for cache in (trained, validated))
+        if one != other:
+            raise ValueError(
+                f"`cache_dir` must have two caches of the same {name}. Received: "
+                f"{one} of what to train on, {other} of what to validate by"
+            )
 
 
-def cached_manifest(folder: str) -> Manifest:
-    """The settings of the caches in a folder: the manifest of what to train on.
+def cached_manifest(folder: str, name: str = CACHES[0]) -> Manifest:
+    """The manifest of a cache in a folder.
 
     Args:
         folder: as of `open_caches`; no more than a manifest is read of it.
+        name: one of `CACHES`; by default the one to train on.
 
     Raises:
         ValueError: if there is none, or it is damaged; it names `cache_dir`.
     """
     path = local_path(
         "cache_dir",
-        os.path.join(folder, CACHES[0]),
+        os.path.join(folder, name),
         whole=True,
         select=lambda _: [FILE_NAME],
     )

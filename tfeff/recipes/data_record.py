@@ -84,13 +84,7 @@ def keep_data(
     changes = [name for name in changes if name in found or name in models]
     named = {*models, *others}
     if changes and named.issuperset(changes):
-        name = changes[0]
-        what = f"the encoder of `{name}`" if name in models else f"what `{name}` names"
-        raise ValueError(
-            f"`run_dir` must be a new folder where {what} has "
-            f"changed. Received: run_dir={run.shown(run.directory)!r}, which has "
-            f"begun with another {name}={run.config[name]!r} than there is now"
-        )
+        raise _changed_model(run, changes[0], changes[0] in models)
     if changes:
         parts = _changed_parts(there.get("examples"), found["examples"])
         names = [f"{n}{parts}" if n == "examples" else n for n in changes]
@@ -103,6 +97,16 @@ def keep_data(
     if run.is_chief and there != found:
         write_text(run.path(READ_DATA), json.dumps(found, indent=2))
     note_versions(run)
+
+
+def _changed_model(run, name, is_encoder=True):
+    """The error of a run whose setting `name` names another model than at its begin."""
+    what = f"the encoder of `{name}`" if is_encoder else f"what `{name}` names"
+    return ValueError(
+        f"`run_dir` must be a new folder where {what} has changed. Received: "
+        f"run_dir={run.shown(run.directory)!r}, which has begun with another "
+        f"{name}={run.config[name]!r} than there is now"
+    )
 
 
 def _changed_parts(there, found):
@@ -193,6 +197,7 @@ def keep_caches(
     validation: tfeff.data.Cache,
     source: str,
     examples: Mapping = {},
+    models: Sequence[str] = (),
 ) -> None:
     """Notes the data of a pretraining; raises if it has begun with others.
 
@@ -205,15 +210,21 @@ def keep_caches(
         train, validation: the caches.
         source: the setting that names them, and its value, for messages.
         examples: from `examples_record`.
+        models: settings that name models on disk which each start reads.
 
     Raises:
         ValueError: if a cache is of other text, or of other sequences or tokens of it,
-            or the examples are others.
+            or the examples or a model are others.
     """
     found = caches_record(train, validation) | dict(examples)
     found[CROSS_DOCUMENTS] = train.cross_documents
+    found |= _digests_of_models(run.config, models)
     has_trained = bool(checkpoint_steps(run.path(CHECKPOINTS)))
     there, changes = _noted(run, found, has_trained)
+    # A model whose files had no digests is not known.
+    changes = [name for name in changes if name in there or name not in models]
+    if changes and set(changes) <= set(models):
+        raise _changed_model(run, changes[0])
     if changes == [_EXAMPLES]:
         raise ValueError(
             "`run_dir` must be a new folder where the examples of its objective have "

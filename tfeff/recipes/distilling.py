@@ -134,7 +134,8 @@ def _distill_in_general(settings, strategy, callbacks):
             tokenizer,
             settings.sequence_length,
         )
-        keep_caches(run, train, valid, f"corpus={list(settings.corpus)}")
+        source = f"corpus={list(settings.corpus)}"
+        keep_caches(run, train, valid, source, models=("teacher",))
         if not has_run_tokenizer(run.directory):  # With it a checkpoint is of use.
             save_run_tokenizer(tokenizer, run.directory)
         # Without predictions the text is as it is: no token to predict is replaced.

@@ -9,9 +9,10 @@ import tensorflow as tf
 import tfeff
 from tfeff.data.cache.manifest import OtherTokenizer
 from tfeff.recipes.corpora import (
+    CACHES,
     build_caches,
     cached_manifest,
-    check_cached_length,
+    check_cached,
     given_tokenizer,
     open_caches,
     train_and_validation,
@@ -78,14 +79,14 @@ def valid_batches(settings, valid, tokenizer):
 
 
 def check_cache(settings):
-    """Raises where the sequences of `cache_dir` are of another length, or no pairs."""
+    """Raises where the caches of `cache_dir` do not fit the settings or each other."""
     cache_dir = settings.cache_dir
     if not cache_dir:
         return
-    manifest = cached_manifest(cache_dir)
-    check_cached_length(manifest, settings.sequence_length)
+    manifests = [cached_manifest(cache_dir, name) for name in CACHES]
+    check_cached(*manifests, settings.sequence_length)
     is_of_pairs = isinstance(objective(settings).examples, tfeff.data.SentencePairs)
-    if is_of_pairs and manifest.cross_documents:
+    if is_of_pairs and manifests[0].cross_documents:
         raise ValueError(
             "`cache_dir` must have sequences of one document each for pairs of "
             "sentences: those of tfeff cache without --cross_documents. Received: "
@@ -166,6 +167,8 @@ def _given_tokenizer(run, settings):
             _check_kept(run, tokenizer, settings)
         return tokenizer
     if is_kept:
+        if not has_begun:
+            print("the tokenizer is that of an earlier start")
         return None
     if settings.cache_dir:
         tokenizer = load_run_tokenizer(settings.cache_dir)
@@ -197,8 +200,9 @@ def _check_cached(tokenizer, settings):
 
 def _compare_with_caches(tokenizer, settings):
     """Raises `OtherTokenizer` where the caches are of another one."""
-    manifest = cached_manifest(settings.cache_dir)
-    manifest.check_tokenizer(tfeff.data.tokenizer_fingerprint(tokenizer))
+    fingerprint = tfeff.data.tokenizer_fingerprint(tokenizer)
+    for name in CACHES:
+        cached_manifest(settings.cache_dir, name).check_tokenizer(fingerprint)
 
 
 def _check_kept(run, tokenizer, settings):

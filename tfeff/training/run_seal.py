@@ -75,6 +75,13 @@ def unseal_folder(folder: str) -> None:
         os.replace(os.path.join(folder, FILE_NAME), os.path.join(folder, _EARLIER))
 
 
+def deleted_files(folder: str) -> list[str]:
+    """The files that were deleted since their digests were noted and set aside."""
+    earlier = os.path.join(folder, _EARLIER)
+    noted = read_list(earlier) if is_there(earlier) else []
+    return [n for _, n in noted if n and not is_there(os.path.join(folder, n))]
+
+
 def reseal_folder(folder: str) -> list[str]:
     """Notes the digests that were set aside, but those of files that have changed.
 

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import struct
 
 import pyarrow
 import pyarrow.parquet
@@ -136,6 +137,12 @@ def test_bad_parquet(tmp_path):
         parquet(path, column="id")
     with pytest.raises(ValueError, match=r"Row 2 of .*a\.parquet must be a string"):
         list(parquet(write_parquet(path, ["a", None])))
+    offsets = struct.pack("<3i", 0, 3, 7)
+    texts = pyarrow.StringArray.from_buffers(
+        2, pyarrow.py_buffer(offsets), pyarrow.py_buffer(b"ab caf\xe9")
+    )
+    with pytest.raises(ValueError, match=r"Row 2 of .*a\.parquet must be Unicode text"):
+        list(parquet(write_parquet(path, texts)))
     with pytest.raises(ValueError, match=r"must match Parquet files.*b\.parquet"):
         parquet(write_lines(tmp_path / "b.parquet", TEXTS))
     write_parquet(

@@ -237,9 +237,15 @@ def _read_parquet(absolute_path: str, path: str, column: str) -> Iterator[str]:
             ) as file,
         ):
             for batch in file.iter_batches(_ROWS, columns=[column]):
-                for value in batch.column(0).to_pylist():
+                for scalar in batch.column(0):
+                    value = scalar.as_py()
                     number += 1
                     yield _string(value, f"Row {number} of {path}")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"Row {number + 1} of {path} must be Unicode text. Received: bytes that "
+            f"are not UTF-8, {error.object!r:.80}"
+        ) from error
     except (pyarrow.ArrowException, OSError) as error:
         raise_unreadable(error, path)
         raise ValueError(
