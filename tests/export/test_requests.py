@@ -16,7 +16,7 @@ from tests.subjects.characters import word_pieces
 from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tests.subjects.serving import make_encoder, make_model, own_model
 from tfeff.data.finetuning.packing import fill_gaps, pack
-from tfeff.data.text.offset_tokenizer import OffsetTokenizer
+from tfeff.data.text.offset_tokenizer import offset_tokenizer
 from tfeff.export import parts
 from tfeff.export.any_model import predict_endpoint
 from tfeff.export.classification import (
@@ -430,7 +430,7 @@ def test_gaps_are_those_of_the_reference(pairs, most):
 @pytest.mark.slow
 def test_one_long_chunk_makes_no_tensor_of_chunks_by_pieces():
     """10,000 chunks, one of 10,000 words: dense they would be 400 MB."""
-    placed = tf.function(OffsetTokenizer(word_pieces()).__call__)
+    placed = tf.function(offset_tokenizer(word_pieces()).__call__)
     text = texts("a " * 10_000 + "漢" * 10_000)
     placed(texts("a"))
     before = hostile.resident()

@@ -14,7 +14,7 @@ from tfeff.data.finetuning.windows import (
     windows,
     windows_of,
 )
-from tfeff.data.text.offset_tokenizer import OffsetTokenizer
+from tfeff.data.text.offset_tokenizer import offset_tokenizer
 from tfeff.export.parts import by_parts
 from tfeff.export.request_texts import (
     check_equal_rows,
@@ -111,7 +111,7 @@ class Answerer(tf.Module):
         check_integer("max_windows", max_windows)
         self.model = model
         self.tokenizer = tokenizer
-        self.offset_tokenizer = OffsetTokenizer(tokenizer)
+        self.offset_tokenizer = offset_tokenizer(tokenizer)
         self.sequence_length = sequence_length
         self.padded_length = text_encoder.padded_length
         self.stride = stride

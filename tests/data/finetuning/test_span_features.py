@@ -36,7 +36,7 @@ from tfeff.data.finetuning.span_decoding import best_in_windows
 from tfeff.data.finetuning.span_features import token_span
 from tfeff.data.finetuning.windows import windows_of
 from tfeff.data.text.bert_tokenizer import BertTokenizer
-from tfeff.data.text.offset_tokenizer import OffsetTokenizer, encode_with_offsets
+from tfeff.data.text.offset_tokenizer import encode_with_offsets, offset_tokenizer
 from tfeff.datasets import read_squad, squad_v1_metrics
 
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("cased", "kerashub")]
@@ -55,7 +55,7 @@ def any_tokenizer(request):
 @pytest.fixture(scope="module")
 def encode(any_tokenizer):
     """Ids and places of texts, by a tokenizer that is made once."""
-    tokens = OffsetTokenizer(any_tokenizer)
+    tokens = offset_tokenizer(any_tokenizer)
 
     def encode(texts):
         for ids, starts, ends in zip(*tokens(tf.constant(texts))):

@@ -21,9 +21,8 @@ from tests.subjects.characters import (
     word_pieces,
 )
 from tfeff.data import BertTokenizer, RobertaTokenizer, train_tokenizer
-from tfeff.data.text import offset_tokenizer
 from tfeff.data.text.byte_pairs import byte_symbols
-from tfeff.data.text.offset_tokenizer import OffsetTokenizer, encode_with_offsets
+from tfeff.data.text.offset_tokenizer import encode_with_offsets, offset_tokenizer
 
 KINDS = ["unigram", "cased", "bert", "kerashub", "trained"]
 
@@ -53,7 +52,7 @@ def check(tokenizer, encode, batch):
 @pytest.mark.parametrize("kind", KINDS)
 def test_ids_and_places_are_those_of_the_reference(kind):
     tokenizer = make_tokenizer(kind)
-    tokens = OffsetTokenizer(tokenizer)
+    tokens = offset_tokenizer(tokenizer)
     spec = [tf.TensorSpec([None], tf.string)]
     in_graph = tf.function(tokens.__call__, input_signature=spec)
     source = random.Random(0)
@@ -72,7 +71,7 @@ def test_ids_and_places_are_those_of_the_reference(kind):
 
 @pytest.fixture(scope="module", params=KINDS)
 def tokens(request):
-    return OffsetTokenizer(make_tokenizer(request.param))
+    return offset_tokenizer(make_tokenizer(request.param))
 
 
 CHARACTERS = st.characters(exclude_categories=["Cs", "Cn"]) | st.sampled_from(FRAGMENTS)
@@ -103,9 +102,9 @@ def test_characters_that_become_none_or_several(strip_accents):
     words += [
         "".join(source.choices(letters, k=source.randrange(9))) for _ in range(400)
     ]
-    check(tokenizer, OffsetTokenizer(tokenizer), words)
+    check(tokenizer, offset_tokenizer(tokenizer), words)
     decomposed = [unicodedata.normalize("NFD", word) for word in words]
-    check(tokenizer, OffsetTokenizer(tokenizer), decomposed)
+    check(tokenizer, offset_tokenizer(tokenizer), decomposed)
     word = "கொள்" if strip_accents else decomposed[2]
     ((_, places),) = encode_with_offsets(tokenizer, [word])
     parts = [[0, 1], [1, 2], [1, 2], [2, 4]]
@@ -127,7 +126,8 @@ def test_texts_go_in_batches(monkeypatch):
     tokenizer = make_tokenizer("unigram")
     texts = ["fox", "", "the quick ½", "fox " * 9, "漢"] * 3
     once = list(encode_with_offsets(tokenizer, texts))
-    monkeypatch.setattr(offset_tokenizer, "_CHARACTERS_AT_ONCE", 20)
+    module = "tfeff.data.text.offset_tokenizer"
+    monkeypatch.setattr(f"{module}._CHARACTERS_AT_ONCE", 20)
     for rows in (once, list(encode_with_offsets(tokenizer, iter(texts)))):
         expected = reference.encode_with_offsets(tokenizer, texts)
         for (ids, places), (other, pairs) in zip(rows, expected, strict=True):
@@ -151,7 +151,7 @@ def test_marks_and_lost_kernels_change_nothing():
 def test_other_tokenizers_are_refused():
     bytes_alone = keras_hub.tokenizers.ByteTokenizer()
     with pytest.raises(TypeError, match="must be a SentencePiece or WordPiece"):
-        OffsetTokenizer(bytes_alone)
+        offset_tokenizer(bytes_alone)
 
 
 LOCALE = """

@@ -1,18 +1,10 @@
-"""Tokens of texts, each with the characters of the text that it stands for."""
+"""Where WordPiece's pieces lie in a text."""
 
-from collections.abc import Iterator, Sequence
-
-import keras_hub
-import numpy as np
 import tensorflow as tf
 
-from tfeff.compat.tokenizers import sentence_piece
 from tfeff.data.text.bert_tokenizer import BertTokenizer
 from tfeff.data.text.characters import (
-    SPACE,
     boundaries,
-    is_invisible,
-    is_invisible_in_pieces,
     is_joined,
     is_word,
     is_word_or_space,
@@ -28,195 +20,31 @@ from tfeff.data.text.flat import (
     strings,
     sums,
 )
-from tfeff.data.text.roberta_tokenizer import RobertaTokenizer
-from tfeff.data.text.tokenizers import check_gives_ids
-
-_CHARACTERS_AT_ONCE = 2**18  # They bound the memory that a call takes.
+from tfeff.data.text.offsets import OffsetTokenizer
 
 
-def encode_with_offsets(
-    tokenizer: keras_hub.tokenizers.Tokenizer, texts: Sequence[str]
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yields, for each text, its ids and where each token lies in it.
+class WordPieceOffsets(OffsetTokenizer):
+    """Those of a WordPiece tokenizer, by the characters of each piece.
 
-    The ids are those of `tokenizer(text)` in a graph, less any begin and end mark;
-    offsets are those of `OffsetTokenizer`.
-
-    Args:
-        tokenizer: a SentencePiece or WordPiece tokenizer of KerasHub, or a
-            `tfeff.data.RobertaTokenizer`.
-        texts: the texts.
-
-    Yields:
-        Ids `[T]` int32 and offsets (start, end) `[T, 2]` int32.
-
-    Raises:
-        TypeError: if the tokenizer is of another kind.
-        ValueError: if the tokenizer pads, having a `sequence_length`, or gives strings.
-    """
-    plain = tokenizer
-    if isinstance(tokenizer, keras_hub.tokenizers.SentencePieceTokenizer):
-        # The given one adds marks, and its kernels may be gone: see `restore_kernels`.
-        plain = keras_hub.tokenizers.SentencePieceTokenizer(tokenizer.proto)
-    encode = OffsetTokenizer(plain)
-    check_gives_ids(tokenizer)
-    for batch in _batches(texts):
-        with tf.device("CPU"):
-            ids, starts, ends = encode(tf.constant(batch))
-        borders = ids.row_splits.numpy()[1:-1]
-        offsets = np.stack([starts.flat_values, ends.flat_values], axis=1)
-        ids = ids.flat_values.numpy()
-        yield from zip(np.split(ids, borders), np.split(offsets, borders))
-
-
-def _batches(texts):
-    """Lists of texts of so many characters together, the last text apart."""
-    batch, size = [], 0
-    for text in texts:
-        batch.append(text)
-        size += len(text)
-        if size >= _CHARACTERS_AT_ONCE:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
-
-
-class OffsetTokenizer(tf.Module):
-    """Ids of texts and where their tokens lie, in graphs too.
-
-    Offsets are counted in characters (Unicode code points) of the text as it is,
-    before any folding, without white space and invisible characters at either end. The
-    symbol "▁" (U+2581), by which SentencePiece writes spaces, is white space to it.
-    Tokens that share a character ("½" as "1", "⁄", "2", or as bytes) all cover it. A
-    token of white space alone is empty: its start is its end. Where WordPiece gives no
-    way to tell the parts of a word apart, each covers the word.
-
-    Args:
-        tokenizer: a SentencePiece or WordPiece tokenizer of KerasHub, or a
-            `tfeff.data.RobertaTokenizer`.
-
-    Call arguments:
-        text: string tensor `[B]`, UTF-8.
-
-    Returns:
-        Three ragged tensors `[B, (P)]` int32: ids, the tokens' first characters and
-        the ones behind their last.
-
-    Raises:
-        TypeError: if the tokenizer is of another kind.
+    Where it gives no way to tell the parts of a word apart, each covers the word.
     """
 
-    def __init__(self, tokenizer: keras_hub.tokenizers.Tokenizer):
-        super().__init__()
-        if isinstance(tokenizer, keras_hub.tokenizers.SentencePieceTokenizer):
-            self._encode = self._sentence_piece
-        elif isinstance(tokenizer, keras_hub.tokenizers.WordPieceTokenizer):
-            self._encode = self._word_piece
-        elif isinstance(tokenizer, RobertaTokenizer):
-            self._encode = self._byte_pairs
-        else:
-            raise TypeError(
-                "`tokenizer` must be a SentencePiece or WordPiece tokenizer, or a "
-                "RobertaTokenizer. "
-                f"Received: tokenizer of type {type(tokenizer).__name__}"
-            )
-        self.tokenizer = tokenizer
-        pieces = tokenizer.get_vocabulary()
-        self._unseen = boundaries(is_invisible)
-        if self._encode == self._sentence_piece:
-            self._unseen = boundaries(is_invisible_in_pieces)
-            self._is_shown = tf.constant([bool(piece.strip(SPACE)) for piece in pieces])
-        if self._encode == self._byte_pairs:
-            parts = tokenizer.piece_bytes()
-            self._is_shown = tf.constant([bool(part.strip()) for part in parts])
-            self._lengths = tf.constant([len(part) for part in parts], tf.int64)
-        if self._encode == self._word_piece:
-            mark = tokenizer.suffix_indicator
-            self._is_shown = tf.ones([len(pieces)], tf.bool)
-            self._lengths = tf.constant(
-                [len(piece.removeprefix(mark)) for piece in pieces], tf.int64
-            )
-            self._cleaned = cleaned_characters(tokenizer)
-            self._unknown = tokenizer.token_to_id(tokenizer.oov_token)
-            # Outside of graphs KerasHub's own would run in Python, word by word.
-            self._tokenize = tf.function(
-                lambda words: tokenizer(words),
-                input_signature=[tf.TensorSpec([None], tf.string)],
-                autograph=False,
-            ).get_concrete_function()
+    def __init__(self, tokenizer):
+        pieces, mark = tokenizer.get_vocabulary(), tokenizer.suffix_indicator
+        super().__init__(tokenizer, [True] * len(pieces))
+        self._lengths = tf.constant(
+            [len(piece.removeprefix(mark)) for piece in pieces], tf.int64
+        )
+        self._cleaned = cleaned_characters(tokenizer)
+        self._unknown = tokenizer.token_to_id(tokenizer.oov_token)
+        # Outside of graphs KerasHub's own would run in Python, word by word.
+        self._tokenize = tf.function(
+            lambda words: tokenizer(words),
+            input_signature=[tf.TensorSpec([None], tf.string)],
+            autograph=False,
+        ).get_concrete_function()
 
-    def __call__(self, text):
-        # A space keeps the end of one text apart from the start of the next: from here
-        # on, offsets count the characters of all texts one after another.
-        points, offsets = tf.strings.unicode_decode_with_offsets(
-            tf.strings.join([text, " "]), "UTF-8"
-        )
-        ids, starts, ends = self._encode(text, points, offsets)
-        ids = tf.cast(ids, tf.int32)
-        first = tf.gather(points.row_starts(), row_ids(ids))
-        shown = tf.gather(self._is_shown, ids.flat_values)
-        starts, ends = (
-            ids.with_flat_values(tf.cast(offset - first, tf.int32))
-            for offset in self._visible(points.flat_values, starts, ends, shown)
-        )
-        return ids, starts, ends
-
-    def _visible(self, points, starts, ends, shown):
-        """Cuts off what cannot be seen; a piece of no characters takes the next's."""
-        visible = ~among(points, self._unseen)
-        seen = indices(visible)
-        rank = tf.cumsum(tf.cast(visible, tf.int64), exclusive=True)
-        after = tf.concat([seen, [tf.size(points, tf.int64)]], axis=0)
-        before = tf.concat([[0], seen + 1], axis=0)
-        starts = tf.minimum(tf.gather(after, tf.gather(rank, starts)), ends)
-        ends = tf.maximum(tf.gather(before, tf.gather(rank, ends)), starts)
-        full = starts < ends
-        following = tf.cumsum(tf.cast(full, tf.int64), exclusive=True)
-        none = tf.constant([-1], tf.int64)
-        next_start, next_end = (
-            tf.gather(tf.concat([tf.gather(p, indices(full)), none], axis=0), following)
-            for p in (starts, ends)
-        )
-        takes = ~full & shown & (starts == next_start)
-        return starts, tf.where(takes, next_end, ends)
-
-    def _sentence_piece(self, text, points, offsets):
-        encode = sentence_piece(self.tokenizer).tokenize_with_offsets
-        ids, starts, ends = encode(text)
-        size = tf.cast(tf.strings.length(text), tf.int64) + 1
-        before = tf.cumsum(size, exclusive=True)
-        known = offsets.flat_values + tf.gather(before, row_ids(offsets))
-        shift = tf.gather(before, row_ids(ids))
-        starts, ends = (
-            tf.searchsorted(known, offset.flat_values + shift, out_type=tf.int64)
-            for offset in (starts, ends)
-        )
-        return ids, starts, ends
-
-    def _byte_pairs(self, text, points, offsets):
-        ids = self.tokenizer.tokenize(text)
-        size = tf.cast(tf.strings.length(text), tf.int64) + 1
-        before = tf.cumsum(size, exclusive=True)
-        length = tf.gather(self._lengths, ids.flat_values)
-        row = row_ids(ids)
-        # The space that the tokenizer puts before a text is not one of its bytes.
-        added = sums(length, row, ids.nrows()) - (size - 1)
-        done = tf.cumsum(length) - tf.gather(
-            tf.cumsum(size - 1 + added, exclusive=True), row
-        )
-        first = tf.gather(before, row)
-        start, end = (
-            first + tf.maximum(done - less - tf.gather(added, row), 0)
-            for less in (length, 0)
-        )
-        # A piece may begin or end within a character, which it then covers.
-        known = offsets.flat_values + tf.gather(before, row_ids(offsets))
-        starts = tf.searchsorted(known, start, "right", tf.int64) - 1
-        ends = tf.searchsorted(known, end, "left", tf.int64)
-        return ids, starts, ends
-
-    def _word_piece(self, text, points, offsets):
+    def encode(self, text, points, offsets):
         # KerasHub's clean-up ends at U+0000, which is a control character like U+0001.
         splits, points = points.row_splits, tf.maximum(points.flat_values, 1)
         # White space ends a word, and what stands between is tokenized on its own.
