@@ -11,7 +11,7 @@ import tfeff
 from tests.convert import authors
 from tests.convert.conversions import GOLDENS, check_hidden_states
 from tfeff.convert.bert_tf1 import AlbertTf1
-from tfeff.tasks.saved_models import read_heads
+from tfeff.encoders.preset_heads import read_heads
 
 # Of the authors' `bert_config.json` and `albert_config.json`.
 KEYS = (

@@ -8,11 +8,12 @@ import numpy as np
 
 from tfeff.convert.conversion import load_with_heads
 from tfeff.convert.folders import without_scheme
+from tfeff.encoders.preset_heads import read_heads
 from tfeff.encoders.preset_layout import is_weights_file
 from tfeff.objectives.replaced_token import ReplacedTokenDetection
 from tfeff.storage.arguments import READ, paths
-from tfeff.tasks.pretrained import load_pretrained
-from tfeff.tasks.saved_models import masked_lm_settings, read_heads
+from tfeff.tasks.pretrained import find_preset, load_pretrained
+from tfeff.tasks.saved_models import masked_lm_settings
 from tfeff.utils.paths import check_path
 
 # Arguments in which two encoders with the same tables agree.
@@ -95,7 +96,7 @@ def _read(name, path, head):
     try:
         if _is_preset(path):
             encoder, tokenizer = load_pretrained(path)
-            heads = read_heads(path)
+            heads = read_heads(find_preset(path))
         else:
             encoder, heads, tokenizer = load_with_heads(path, name == "generator")
     except ValueError as error:

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from tfeff.data.sampling import check_seed
+from tfeff.data.sampling import check_stateless_seed
 from tfeff.utils.checks import check_bool, check_integer
 
 
@@ -33,7 +33,7 @@ def epoch_rows(
         TypeError: if one of them has the wrong type.
     """
     batch_size = check_integer("batch_size", batch_size)
-    seed = check_seed(seed)
+    seed = check_stateless_seed(seed)
     check_bool("shuffle", shuffle)
     check_bool("repeat", repeat)
 

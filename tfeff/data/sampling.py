@@ -19,7 +19,7 @@ def check_mask_rate(mask_rate: float) -> float:
     return check_number("mask_rate", mask_rate, above=0, maximum=1)
 
 
-def check_seed(seed: int) -> int:
+def check_stateless_seed(seed: int) -> int:
     """Returns the seed if it fits into 64 bits with a sign, else raises."""
     return check_integer("seed", seed, -MAX_COUNT - 1, MAX_COUNT)
 

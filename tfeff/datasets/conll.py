@@ -26,7 +26,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from tfeff.data.finetuning.examples import TokenExamples, chosen
+from tfeff.data.finetuning.examples import TokenExamples, take
 from tfeff.datasets.checks import check_names
 from tfeff.datasets.dataset import Dataset
 from tfeff.datasets.files import check_existing, malformed, numbered_lines
@@ -250,7 +250,7 @@ def conll_dataset(
         )
         tenths = range(_DEV_EVERY - 1, len(examples), _DEV_EVERY)
         others = [row for row in range(len(examples)) if row not in tenths]
-        return chosen(examples, tenths if split == "dev" else others)
+        return take(examples, tenths if split == "dev" else others)
 
     defaults: dict[str, Any] = {
         "name": name,

@@ -3,7 +3,7 @@
 import os
 
 import tfeff
-from tfeff.data.finetuning.examples import chosen
+from tfeff.data.finetuning.examples import take
 from tfeff.recipes.answer_scores import check_answered
 from tfeff.recipes.data_record import file_digest
 from tfeff.recipes.shared_examples import print_shared
@@ -45,7 +45,7 @@ def read_examples(dataset, settings):
 def some_examples(examples, count):
     """The examples that `finetune` and `answer` train on by the same setting."""
     if isinstance(examples, tfeff.data.SpanExamples):
-        return chosen(examples, range(min(count, len(examples))))
+        return take(examples, range(min(count, len(examples))))
     return examples.sample(count)
 
 

@@ -7,12 +7,17 @@ from typing import Any
 import keras
 import numpy as np
 
-from tfeff.encoders.preset_heads import head_names, read_head, read_task
+from tfeff.encoders.preset_heads import (
+    head_names,
+    read_head,
+    read_heads,
+    read_task,
+)
 from tfeff.objectives.heads import heads_of, trained_model, weights_beside
 from tfeff.recipes.runs import read_config
 from tfeff.storage.arguments import READ_MODEL, paths
 from tfeff.tasks.pretrained import find_preset, split_step
-from tfeff.tasks.saved_models import masked_lm_settings, read_heads
+from tfeff.tasks.saved_models import masked_lm_settings
 from tfeff.training.checkpoint_file import load_checkpoint
 from tfeff.training.checkpoint_folder import checkpoint_steps, run_checkpoint
 from tfeff.utils.naming import named_as
@@ -48,7 +53,7 @@ class PretrainedHeads:
             heads = heads_of(self.model)
             self.arrays = {name: head.arrays() for name, head in heads.items()}
         elif trained is None:
-            self.arrays = read_heads(run_dir)
+            self.arrays = read_heads(find_preset(run_dir))
 
     def settings(self) -> dict:
         """The arguments of a model like the one that the heads are of."""

@@ -7,7 +7,6 @@ import keras
 import keras_hub
 import numpy as np
 
-from tfeff.encoders import preset_heads
 from tfeff.encoders.preset_digests import check_settings_and_assets
 from tfeff.encoders.preset_heads import head_names, read_head, read_task
 from tfeff.encoders.preset_layout import preset_folder
@@ -209,15 +208,6 @@ def load_masked_lm(
     ```
     """
     return load_objective(path, "masked_lm")
-
-
-def read_heads(path: str) -> dict[str, dict[str, np.ndarray]]:
-    """The arrays of all heads of a preset, by their names.
-
-    Raises:
-        ValueError: if there is no preset, or a file is damaged.
-    """
-    return preset_heads.read_heads(find_preset(path))
 
 
 def masked_lm_settings(arrays: dict[str, np.ndarray]) -> dict:

@@ -13,7 +13,7 @@ from tfeff.data.cache.manifest import DAMAGED, Manifest
 from tfeff.data.cache.parts import part_records
 from tfeff.data.cache.record_reader import RecordReader
 from tfeff.data.dataset_options import finalize
-from tfeff.data.sampling import check_seed
+from tfeff.data.sampling import check_stateless_seed
 from tfeff.data.text.tokenizers import tokenizer_fingerprint
 from tfeff.storage.arguments import READ_WHOLE, paths
 from tfeff.storage.local import local_path
@@ -148,7 +148,7 @@ class Cache:
                 f"`mapping` and `needs_others`. Received: examples={examples!r:.80}"
             )
         batch_size = check_integer("batch_size", batch_size, 1)
-        seed = check_seed(seed)
+        seed = check_stateless_seed(seed)
         shuffle = check_bool("shuffle", shuffle)
         repeat = check_bool("repeat", repeat)
         skip_batches = check_integer("skip_batches", skip_batches, 0)

@@ -64,7 +64,7 @@ class _Sampled:
         count = check_integer("count", count, 1, total)
         seed = check_seed(seed)
         rows = np.sort(np.random.default_rng(seed).permutation(total)[:count])
-        return chosen(self, rows)
+        return take(self, rows)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -441,7 +441,7 @@ def _check_span(span):
     return int(pair[0]), int(pair[1])
 
 
-def chosen(examples, rows):
+def take(examples, rows):
     """The examples of these numbers."""
     columns = {
         field.name: getattr(examples, field.name)

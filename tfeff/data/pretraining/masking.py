@@ -11,9 +11,9 @@ from tfeff.data.sampling import (
     budget,
     check_first_example,
     check_mask_rate,
-    check_seed,
     check_slots,
     check_special_ids,
+    check_stateless_seed,
     check_token_ids,
     choose_tokens,
     isin,
@@ -130,7 +130,7 @@ def mask_tokens(
         Representations", 2020, section 4.1, for n-grams.
     """
     mask_rate = check_mask_rate(mask_rate)
-    seed = check_seed(seed)
+    seed = check_stateless_seed(seed)
     mask_share, random_share = check_masking(masking, mask_share, random_share)
     special_ids = check_special_ids(special_token_ids)
     vocabulary_size = check_integer("vocabulary_size", vocabulary_size)

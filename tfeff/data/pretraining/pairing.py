@@ -8,7 +8,7 @@ import tensorflow as tf
 from tfeff.data.cache.batches import TokenBatch
 from tfeff.data.cache.manifest import Manifest
 from tfeff.data.pretraining.sentences import SentencePieces, sentence_starts
-from tfeff.data.sampling import check_seed, random_bits
+from tfeff.data.sampling import check_stateless_seed, random_bits
 
 
 def make_pairs(
@@ -72,7 +72,7 @@ def make_pairs(
         Pre-training of Deep Bidirectional Transformers for Language Understanding",
         2019, section 3.1, Task #2, for the next sentence.
     """
-    seed = check_seed(seed)
+    seed = check_stateless_seed(seed)
     rows, length = tf.unstack(tf.shape(texts.token_ids))
     cut_draw, flip_draw, start_draw = random_bits(
         seed, first_example, (rows, 3, 1), stream=2

@@ -8,9 +8,9 @@ from tfeff.data.sampling import (
     budget,
     check_first_example,
     check_mask_rate,
-    check_seed,
     check_slots,
     check_special_ids,
+    check_stateless_seed,
     check_token_ids,
     isin,
     position_of,
@@ -72,7 +72,7 @@ def permute_targets(
         Understanding", 2019, sections 2.2 and 2.3.
     """
     mask_rate = check_mask_rate(mask_rate)
-    seed = check_seed(seed)
+    seed = check_stateless_seed(seed)
     token_ids = check_token_ids(token_ids)
     max_targets = check_slots("max_targets", max_targets, token_ids)
     special_ids = check_special_ids(special_token_ids)
