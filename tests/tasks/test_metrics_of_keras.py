@@ -251,6 +251,8 @@ def test_ratings_that_are_not_finite():
         for ratings_of in (Column, tf.constant):
             with pytest.raises(ValueError, match="`y` must be finite.*nan at .1. of y"):
                 model.fit(inputs(3), ratings_of(ratings), verbose=0)
+        with pytest.raises(ValueError, match="`sample_weight` must be finite.*nan at"):
+            model.fit(inputs(3), np.ones(3), sample_weight=ratings, verbose=0)
 
 
 class Column:

@@ -38,7 +38,8 @@ def check_batches(
     Raises:
         TypeError: if `x` are features, examples or a cache, `x` or `y` texts, or one of
             all lists of numbers.
-        ValueError: if ids in an array `y` are no classes, or numbers not finite.
+        ValueError: if ids in an array `y` are no classes, or numbers in `y` or
+            `sample_weight` not finite.
     """
     if way := getattr(x, "batches_by", None):
         raise TypeError(
@@ -50,6 +51,9 @@ def check_batches(
         for key, part in value.items() if isinstance(value, dict) else ():
             _check_array(f"{name}[{key!r}]", part)
     _check_labels(model, names[1], _in_memory(y))
+    weights = _in_memory(sample_weight)
+    if weights is not None and weights.dtype.kind == "f":
+        check_known(names[2], weights, "finite", np.isfinite)
     inputs = getattr(model, "inputs", None) or ()
     if not inputs or any(part.dtype == "string" for part in inputs):
         return
