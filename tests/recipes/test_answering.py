@@ -136,8 +136,14 @@ def test_from_the_files_to_answers(task, pretrained, tmp_path):
     assert (folder / "plots" / "average_attention.png").exists()
     written = (folder / "predictions.json").read_bytes()
     (folder / "predictions.json").unlink()
+    assert run(*flags, f"--dev={tmp_path / 'gone.json'}").returncode != 0
     assert run(*flags).returncode == 0
     assert (folder / "predictions.json").read_bytes() == written
+    (folder / "export" / "1" / "saved_model.pb").unlink()
+    damaged = run(*flags)
+    assert damaged.returncode != 0 and "to have it made again" in damaged.stderr
+    shutil.rmtree(folder / "export")
+    assert run(*flags).returncode == 0
     other = run(*flags, "--steps=5")
     assert other.returncode != 0
     assert "steps: there 4, now 5" in other.stderr

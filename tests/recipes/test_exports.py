@@ -74,7 +74,15 @@ def test_a_folder_is_made_once_and_checked(tmp_path):
     def write(path):
         made.append(path)
         tmp_path.joinpath("folder").mkdir()
+        tmp_path.joinpath("folder", "config.json").touch()
 
     for _ in range(2):
         make_once(str(tmp_path / "folder"), write)
     assert made == [str(tmp_path / "folder")]
+    tmp_path.joinpath("folder", "config.json").unlink()
+    for _ in range(2):
+        with pytest.raises(ValueError, match="Delete .*folder to have it made again"):
+            make_once(str(tmp_path / "folder"), write)
+        if tmp_path.joinpath("folder").is_dir():
+            tmp_path.joinpath("folder").rmdir()
+            tmp_path.joinpath("folder").touch()

@@ -201,6 +201,10 @@ def test_bad_arguments_are_named(tmp_path):
             Grid(tmp_path, {name: [1]}, [0], "score")
     with pytest.raises(ValueError, match="`cell` must return 'score'"):
         Grid(tmp_path, {"rate": [1]}, [0], "score").run(lambda f, rate, seed: {"f1": 1})
+    with pytest.raises(TypeError, match="`cell` must return a mapping of numbers"):
+        Grid(tmp_path, {"rate": [1]}, [0], "score").run(lambda f, rate, seed: None)
+    with pytest.raises(ValueError, match="`metric` must choose the best model"):
+        Grid(tmp_path, {"rate": [1]}, [0], "loss")
 
 
 @pytest.mark.parametrize("text", ["[1]", '{"f1": {"a": 1}}', '{"loss": 1}'])

@@ -105,6 +105,20 @@ def test_the_metrics_of_the_training_stay_its_own(tmp_path):
     assert best.best_step == 6
 
 
+@pytest.mark.parametrize("every_steps", [4, 1000])
+def test_callbacks_see_the_last_evaluation(tmp_path, every_steps):
+    seen = []
+    see = keras.callbacks.LambdaCallback(
+        on_epoch_end=lambda epoch, logs: seen.append(logs.get("dev_score"))
+    )
+    best = KeepBest(Scores(0.1, 0.2, 0.3), "score", every_steps, tmp_path)
+    model = make_model()
+    model.fit(X, Y, 4, 2, verbose=0, callbacks=[best, see])
+    evaluated = [float(row["score"]) for row in rows(tmp_path)]
+    assert seen[-1] == evaluated[-1] and len(seen) == 2
+    assert len(evaluated) == (3 if every_steps == 4 else 1)
+
+
 def test_bad_arguments_are_named(tmp_path):
     with pytest.raises(TypeError, match="`evaluate` must be .*Received"):
         KeepBest({"score": 1.0}, "score", 1, tmp_path)
@@ -112,6 +126,12 @@ def test_bad_arguments_are_named(tmp_path):
         KeepBest(Scores(), "score", 0, tmp_path)
     with pytest.raises(ValueError, match="must return 'score'.*'accuracy'"):
         train(tmp_path, lambda model: {"accuracy": 1.0})
+    for metric in ("loss", "val_loss", "mae"):
+        with pytest.raises(ValueError, match="`metric` must choose .* 'negative_"):
+            KeepBest(Scores(), metric, 1, tmp_path)
+    for found in ([0.5], None, {"score": "high"}, {"score": np.ones(2)}):
+        with pytest.raises(TypeError, match="`evaluate` must return a mapping .*True"):
+            train(tmp_path, lambda model, found=found: found)
     (tmp_path / "dev_metrics.csv").write_text("precious")
     with pytest.raises(ValueError, match="`directory` must not hold dev_metrics.csv"):
         KeepBest(Scores(), "score", 1, tmp_path)

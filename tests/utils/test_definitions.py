@@ -58,11 +58,25 @@ def test_a_cell_that_was_edited():
     assert not same_definition(one["local"], one["reader"]("b", one["score"]))
 
 
+def test_parts_of_a_cell_that_are_equal():
+    assert same_definition(np.ones(2), np.ones(2))
+    cell = "f = lambda x: [y + 1 for y in x]\ng = lambda x: x + 2"
+    one, other = ({"__name__": "cell"} for _ in range(2))
+    exec(compile(cell, "a", "exec"), one)
+    exec(compile(f"# A note.\n\n{cell}", "b", "exec"), other)
+    assert same_definition(one["f"], other["f"])
+    assert not same_definition(one["f"], other["g"])
+    reader = "class Reader:\n    def __init__(self, path): self.path = path"
+    exec(reader, one)
+    exec(reader, other)
+    assert same_definition(one["Reader"]("a"), other["Reader"]("a"))
+    assert not same_definition(one["Reader"]("a"), other["Reader"]("b"))
+
+
 def test_what_cannot_be_compared_differs():
-    array = np.ones(2)
-    assert same_definition(array, array)
-    assert not same_definition(array, np.ones(2))
-    assert not same_definition(functools.partial(len, array), print)
+    assert not same_definition(functools.partial(len, np.ones(2)), print)
+    assert not same_definition(np.ones(2), np.ones(2, "float32"))
+    assert not same_definition(np.ones(2), np.ones(3))
 
     def looped():
         def inner():

@@ -105,11 +105,11 @@ def _import_modules(arguments):
     end = arguments.index("--") if "--" in arguments else len(arguments)
     rest, words = [], iter(arguments[:end])
     for word in words:
-        name, _, module = word.partition("=")
+        name, is_given, module = word.partition("=")
         if name != "--import":
             rest.append(word)
             continue
-        module = module or next(words, "")
+        module = module if is_given else next(words, "")
         try:
             importlib.import_module(module)
         except (ImportError, TypeError, ValueError) as error:

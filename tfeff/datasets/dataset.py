@@ -19,13 +19,16 @@ from tfeff.datasets.kinds import KINDS, AnyExamples, Predictions
 from tfeff.datasets.metrics import METRICS, OF_RATINGS
 from tfeff.datasets.submissions import new_file, predicted_texts, write_tsv
 from tfeff.storage.arguments import ADD, READ, paths
-from tfeff.utils.checks import check_bool, check_callable, check_choice
+from tfeff.utils.checks import (
+    check_best_metric,
+    check_bool,
+    check_callable,
+    check_choice,
+    check_scores,
+)
 from tfeff.utils.near_misses import near_miss
 from tfeff.utils.paths import check_path, is_name
 
-# Endings of the names of metrics of which the lowest value is the best.
-_LOWER = ("error", "loss", "mae", "mse", "rmse", "perplexity")
-_NEGATIVE = ("neg_", "negative_")
 # Each example has one label or rating.
 _LABELLED = (TextExamples, ChoiceExamples)
 
@@ -240,7 +243,7 @@ class Dataset:
             return {
                 name: METRICS[name](labels, predicted) for name in self.metric_names
             }
-        scores = dict(self.scorer(examples, predicted))
+        scores = check_scores("scorer", self.scorer(examples, predicted))
         if not scores or tuple(scores) != self.metric_names[: len(scores)]:
             raise ValueError(
                 f"`scorer` must return the metrics {list(self.metric_names)}. "
@@ -357,19 +360,3 @@ class Dataset:
         if self.label_names is None:
             return check_ratings(name, values)
         return check_classes(name, values, self.label_names)
-
-
-def check_best_metric(name: str, metric: str) -> str:
-    """Returns a metric that the best model has the highest value of, or raises.
-
-    Args:
-        name: the argument, for errors.
-        metric: the metric's name.
-    """
-    if metric.lower().startswith(_NEGATIVE) or not metric.lower().endswith(_LOWER):
-        return metric
-    raise ValueError(
-        f"`{name}` must choose the best model by a metric whose highest value is the "
-        "best. Of an error give the negative, by a name that begins with 'negative_'. "
-        f"Received: {metric!r}"
-    )

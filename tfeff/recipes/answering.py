@@ -31,6 +31,7 @@ from tfeff.recipes.predictions import (
     write_scores,
 )
 from tfeff.recipes.run_exports import (
+    check_made,
     has_export,
     has_model,
     make_once,
@@ -158,7 +159,9 @@ def answer(
         # Predictions are files of the folder itself, by names of the data set.
         lost = [x for x in deleted_files(run.directory) if not os.path.dirname(x)]
         is_finished = is_there(run.path(METRICS)) and has_export(run) and not lost
-        if not (is_finished and has_model(run, model_path)):
+        if is_finished and has_model(run, model_path):
+            check_made(newest_export(run))
+        else:
             write_best(settings, run, task, tokenizer, summary)
         # It may have been deleted.
         make_once(

@@ -10,11 +10,15 @@ import numpy as np
 
 import tfeff
 from tfeff.encoders.encoder import encoder_of
+from tfeff.encoders.preset_layout import ENCODER_CONFIG
 from tfeff.utils.digests import FILE_NAME, check_digests, sha256
 from tfeff.utils.files import atomic_folder
 from tfeff.utils.naming import advised
 from tfeff.utils.reading import is_there
 from tfeff.utils.run_files import EXPORT, MODEL, PRESET
+
+# Of a preset, and of an export.
+_MAIN_FILES = (ENCODER_CONFIG, "saved_model.pb")
 
 
 def export_options(
@@ -153,9 +157,17 @@ def make_once(path: str, write: Callable[[str], object]) -> None:
 
 
 def check_made(path: str) -> None:
-    """Checks a folder of an earlier start by its digests, if it has some."""
-    if is_there(os.path.join(path, FILE_NAME)):
-        with advised(f"Delete {path} to have it made again"):
+    """Checks a preset or an export of an earlier start, by its digests if it has some.
+
+    Raises:
+        ValueError: if it is neither, or damaged.
+    """
+    with advised(f"Delete {path} to have it made again"):
+        if not any(os.path.isfile(os.path.join(path, name)) for name in _MAIN_FILES):
+            raise ValueError(
+                f"{path} must be a folder with {' or '.join(_MAIN_FILES)}. It has none"
+            )
+        if is_there(os.path.join(path, FILE_NAME)):
             check_digests(path)
 
 

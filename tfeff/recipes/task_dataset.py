@@ -8,10 +8,9 @@ from typing import Any
 import tfeff
 from tfeff.datasets import registry
 from tfeff.datasets.aliases import ALIASES
-from tfeff.datasets.dataset import check_best_metric
 from tfeff.datasets.described import DESCRIPTION
 from tfeff.storage.place import Place
-from tfeff.utils.checks import check_choice
+from tfeff.utils.checks import check_best_metric, check_choice
 from tfeff.utils.definitions import same_definition
 from tfeff.utils.naming import named_as
 from tfeff.utils.near_misses import closest, near_miss

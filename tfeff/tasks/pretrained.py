@@ -44,6 +44,7 @@ from tfeff.utils.checks import (
     check_rate,
     check_seed,
 )
+from tfeff.utils.definitions import UNREGISTERED
 from tfeff.utils.json_files import read_object
 from tfeff.utils.naming import named_as
 from tfeff.utils.paths import check_path, is_hub_name, is_url
@@ -368,7 +369,9 @@ def _damage_named(preset, kind, errors=DAMAGE):
     except errors as error:
         if is_unreadable(error) or isinstance(error, MemoryError):
             raise
+        is_known = UNREGISTERED not in str(error)
+        what = f"is damaged{of_another_version(preset)}" if is_known else "has no class"
         raise ValueError(
             f"`path` must hold a whole {kind}. Received: path={preset!r}, whose {kind} "
-            f"is damaged{of_another_version(preset)}: {error}"
+            f"{what}: {error}"
         ) from error

@@ -16,6 +16,7 @@ from tfeff.layers.checks import check_model
 from tfeff.storage.arguments import READ, REPLACE, paths
 from tfeff.training.checkpoint_folder import step_in_name
 from tfeff.utils.checks import check_bool, check_json
+from tfeff.utils.definitions import UNREGISTERED
 from tfeff.utils.digests import check_file
 from tfeff.utils.files import atomic_file
 from tfeff.utils.paths import check_path
@@ -133,8 +134,10 @@ def load_checkpoint(path: str | os.PathLike, compile: bool = True) -> keras.Mode
         raise_unreadable(error, path)
         # Keras adds the configuration of the whole model.
         reason, *_ = str(error).split(" Full object config")
+        advice = UNREGISTERED if "Could not locate" in reason else ""
         raise ValueError(
             f"The checkpoint {path} cannot be loaded: {type(error).__name__}: {reason}"
+            f"{advice}"
         ) from error
     _restore_seeds(model, seeds, path)
     if compile and STEP in notes:

@@ -16,7 +16,13 @@ from tfeff.training.scores import (
     worst_if_nan,
     write_metrics,
 )
-from tfeff.utils.checks import check_mapping, check_ordered, check_string
+from tfeff.utils.checks import (
+    check_best_metric,
+    check_mapping,
+    check_ordered,
+    check_scores,
+    check_string,
+)
 from tfeff.utils.digests import FILE_NAME
 from tfeff.utils.files import put_back, remove_folder, remove_with_replaced
 from tfeff.utils.paths import check_path
@@ -77,7 +83,7 @@ class Grid:
             _axis(name): _values(name, values) for name, values in axes.items()
         }
         self.seeds = _values("seeds", seeds)
-        self.metric = check_string("metric", metric)
+        self.metric = check_best_metric("metric", check_string("metric", metric))
         self.summary: Any = None
 
     def settings(self) -> list[dict]:
@@ -207,9 +213,7 @@ class Grid:
             if not is_there(saved):
                 remove_folder(folder)
             os.makedirs(folder, exist_ok=True)
-            metrics = {
-                k: float(v) for k, v in cell(folder, **setting, seed=seed).items()
-            }
+            metrics = check_scores("cell", cell(folder, **setting, seed=seed))
             if self.metric not in metrics:
                 raise ValueError(
                     f"`cell` must return {self.metric!r}. Received: {list(metrics)}"

@@ -10,7 +10,13 @@ from tfeff.training.averages import check_no_averages
 from tfeff.training.divergence import is_finite
 from tfeff.training.metrics_file import write_rows
 from tfeff.training.scores import worst_if_nan
-from tfeff.utils.checks import check_callable, check_integer, check_string
+from tfeff.utils.checks import (
+    check_best_metric,
+    check_callable,
+    check_integer,
+    check_scores,
+    check_string,
+)
 from tfeff.utils.paths import check_path
 from tfeff.utils.reading import is_there
 from tfeff.utils.run_files import DEV_METRICS_TABLE
@@ -56,8 +62,9 @@ class KeepBest(keras.callbacks.Callback):
         stopped_step: the step at which `patience` ended the training, or None.
 
     Raises:
-        ValueError: if the file is there already, `every_steps` or `patience` is below
-            1, `evaluate` returns no `metric`, or the model's optimizer keeps moving
+        ValueError: if `metric` is that of an error or a loss, whose lowest value is the
+            best, the file is there already, `every_steps` or `patience` is below 1,
+            `evaluate` returns no `metric`, or the model's optimizer keeps moving
             averages of weights (`use_ema`): the last evaluation alone would be of them.
         TypeError: if `evaluate` cannot be called, or a number is no integer.
 
@@ -90,7 +97,7 @@ class KeepBest(keras.callbacks.Callback):
     ):
         super().__init__()
         self._evaluate = check_callable("evaluate", evaluate)
-        self._metric = check_string("metric", metric)
+        self._metric = check_best_metric("metric", check_string("metric", metric))
         self._every_steps = check_integer("every_steps", every_steps)
         self._patience = None
         if patience is not None:
@@ -126,10 +133,14 @@ class KeepBest(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self._before_epoch = self.last_step
+        epochs = (self.params or {}).get("epochs", math.inf)
+        is_last = epoch + 1 >= epochs or self.model.stop_training
+        if is_last and self.last_step > self._evaluated:
+            self._evaluate_now()
         self._add_newest(logs)
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
-        if self.last_step > self._evaluated:
+        if self.last_step > self._evaluated:  # Another callback ended the training.
             self._evaluate_now()
         if self._best_weights is not None:
             self.model.set_weights(self._best_weights)
@@ -155,7 +166,10 @@ class KeepBest(keras.callbacks.Callback):
         # `model.evaluate` would leave its own sums in the metrics of the training.
         variables = [v for m in self.model.metrics for v in m.variables]
         values = [variable.numpy() for variable in variables]
-        metrics = {name: float(v) for name, v in self._evaluate(self.model).items()}
+        found = self._evaluate(self.model)
+        metrics = check_scores(
+            "evaluate", found, "`model.evaluate(data, return_dict=True)`"
+        )
         for variable, value in zip(variables, values):
             variable.assign(value)
         if self._metric not in metrics:

@@ -79,11 +79,14 @@ def deleted_files(folder: str) -> list[str]:
     """The files that were deleted since their digests were noted and set aside."""
     earlier = os.path.join(folder, _EARLIER)
     noted = read_list(earlier) if is_there(earlier) else []
-    return [n for _, n in noted if n and not is_there(os.path.join(folder, n))]
+    names = [name for _, name in noted if name]
+    return [n for n in names if not os.path.isfile(os.path.join(folder, n))]
 
 
 def reseal_folder(folder: str) -> list[str]:
     """Notes the digests that were set aside, but those of files that have changed.
+
+    Those of files that were deleted stay, for `deleted_files`.
 
     Returns:
         The names of the files that have changed.
@@ -95,9 +98,9 @@ def reseal_folder(folder: str) -> list[str]:
     # A process that was killed may have noted newer ones.
     if not is_there(path):
         for digest, name in read_list(earlier):
-            if not os.path.isfile(file := os.path.join(folder, name)):
-                continue
-            if sha256(file) == digest:
+            file = os.path.join(folder, name)
+            # Of what is missing it stays known that it was deleted.
+            if not os.path.isfile(file) or sha256(file) == digest:
                 unchanged[name] = digest
             else:
                 changed.append(name)

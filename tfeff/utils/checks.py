@@ -17,6 +17,9 @@ _REAL: type[Any] = numbers.Real
 MAX_SIZE = 2**31 - 1
 MAX_COUNT = 2**63 - 1  # Of bytes and of examples, which are no axis of a tensor.
 _LEAST_FLOAT32, _MOST_FLOAT32 = 2.0**-126, (2 - 2.0**-23) * 2.0**127
+# Endings of the names of metrics of which the lowest value is the best.
+_LOWER = ("error", "loss", "mae", "mse", "rmse", "perplexity")
+_NEGATIVE = ("neg_", "negative_")
 MAX_SEED = 2**32 - 1  # NumPy takes no larger one.
 
 
@@ -285,3 +288,36 @@ def shortened(value: object, most: int = 1000) -> str:
     text = str(value)
     half = most // 2
     return text if len(text) <= most else f"{text[:half]} … {text[-half:]}"
+
+
+def check_best_metric(name: str, metric: str) -> str:
+    """Returns a metric that the best model has the highest value of, or raises.
+
+    Args:
+        name: the argument, for errors.
+        metric: the metric's name.
+    """
+    if metric.lower().startswith(_NEGATIVE) or not metric.lower().endswith(_LOWER):
+        return metric
+    raise ValueError(
+        f"`{name}` must choose the best model by a metric whose highest value is the "
+        "best. Of an error give the negative, by a name that begins with 'negative_'. "
+        f"Received: {metric!r}"
+    )
+
+
+def check_scores(name: str, values: Any, way: str = "{'f1': 0.5}") -> dict[str, float]:
+    """Returns what the user's function `name` gave as numbers by name, or raises."""
+    message = (
+        f"`{name}` must return a mapping of numbers by name, such as {way}. "
+        f"Received: {values!r:.80}"
+    )
+    if not isinstance(values, Mapping):
+        raise TypeError(message)
+    scores = {}
+    for key, value in values.items():
+        # NumPy and the backends have numbers that are arrays without an axis.
+        if not is_number(value) and getattr(value, "shape", None) != ():
+            raise TypeError(message)
+        scores[key] = float(value)
+    return scores

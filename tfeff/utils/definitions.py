@@ -10,6 +10,8 @@ import types
 from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any
 
+import numpy as np
+
 _TFEFF = __name__.partition(".")[0]
 # The end of an error message about a name that is not in a registry.
 UNREGISTERED = (
@@ -139,8 +141,8 @@ def same_definition(one: Any, other: Any) -> bool:
 
     Classes and functions of a module are known by their names: the cell may have been
     edited. Functions that have none of their own, such as lambdas and functions in
-    functions, must have the same code and see the same values; records and partial
-    functions have the same parts.
+    functions, must have the same code and see the same values; records, partial
+    functions and objects that do not say what makes them equal have the same parts.
     """
     try:
         return _same(one, other)
@@ -166,10 +168,26 @@ def _same(one, other):
         return len(one) == len(other) and all(map(_same, one, other))
     if isinstance(one, dict):
         return _same(tuple(one.items()), tuple(other.items()))
+    if isinstance(one, np.ndarray):
+        return one.dtype == other.dtype and np.array_equal(one, other)
+    if isinstance(one, types.CodeType):
+        return _instructions(one) == _instructions(other)
+    if type(one).__eq__ is object.__eq__ and hasattr(one, "__dict__"):
+        return _same(vars(one), vars(other))
     if dataclasses.is_dataclass(one):
         names = [field.name for field in dataclasses.fields(one)]
         return _same(*({x: getattr(y, x) for x in names} for y in (one, other)))
     return bool(one == other)
+
+
+def _instructions(code):
+    """A code object without the places of its lines in a file."""
+    constants = tuple(
+        _instructions(x) if isinstance(x, types.CodeType) else x for x in code.co_consts
+    )
+    return code.replace(
+        co_consts=constants, co_filename="", co_firstlineno=1, co_linetable=b""
+    )
 
 
 def _name(value):

@@ -94,8 +94,10 @@ def _failure(error, temporary):
     if found:
         return int(found[1]), os.strerror(int(found[1]))
     if isinstance(error, OSError):
-        # On a full disk, `write` names no file, `open` the partial one.
-        named = os.fspath(error.filename or temporary)
+        # On a full disk, `write` names no file, `open` the partial one, and a copy its
+        # source first.
+        found = (error.filename2, error.filename, temporary)
+        named = os.fspath(next(name for name in found if name))
         if not named.startswith(temporary):
             return None
         # One within another folder for unfinished files has named its own.
