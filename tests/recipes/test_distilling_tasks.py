@@ -471,6 +471,10 @@ def test_a_student_has_its_teachers_pooler_or_another():
     for given, expected in ((None, "gelu"), ("relu", "relu")):
         student = _make_student(teacher, make_encoder(), None, given)
         assert student.pooler_activation == expected
+    teacher.get_layer("logits").trainable = False
+    assert (
+        _make_student(teacher, make_encoder(), None, None).get_layer("logits").trainable
+    )
     with pytest.raises(ValueError, match="a teacher without a pooler.*'span_logits'"):
         _make_student(tfeff.tasks.SpanQA(make_encoder()), make_encoder(), None, "relu")
 

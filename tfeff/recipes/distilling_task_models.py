@@ -5,6 +5,7 @@ import os
 
 import tfeff
 from tfeff.data.finetuning.columns import are_reordered
+from tfeff.encoders.layer_states import FROZEN, QUANTIZED
 from tfeff.objectives.distillation.checks import check_tokenizers
 from tfeff.objectives.distillation.loss_weights import (
     check_layer_weights,
@@ -16,16 +17,13 @@ from tfeff.recipes.distilling_models import (
     prediction_settings,
 )
 from tfeff.recipes.runs import read_config
-from tfeff.recipes.task_model import task_class
+from tfeff.recipes.task_model import NAMED, task_class
 from tfeff.recipes.unseen_segments import begin_as_first, shows_new
 from tfeff.tasks.encoder_limits import check_fits
 from tfeff.tasks.pretrained import task_config
 from tfeff.utils.naming import named_as
 from tfeff.utils.paths import is_url
 from tfeff.utils.run_files import MODEL
-
-# The models whose classes have names.
-_NAMED = (tfeff.tasks.Classifier, tfeff.tasks.TokenClassifier)
 
 
 def make_models(settings, dataset, examples):
@@ -81,7 +79,7 @@ def _load_teacher(settings, dataset):
             f"`teacher` must be a {expected.__name__} for {dataset.name}. Received: "
             f"teacher={settings.teacher!r}, a `{type(teacher).__name__}`"
         )
-    if expected in _NAMED:
+    if expected in NAMED:
         names, wanted = teacher.label_names or (), dataset.label_names
         if teacher.num_classes != len(wanted) or are_reordered(names, wanted):
             found = list(names) or f"{teacher.num_classes} classes"
@@ -132,11 +130,12 @@ def _make_student(teacher, encoder, label_names, pooler_activation):
             f"Received: pooler_activation={pooler_activation!r}, a teacher of the "
             f"kind {type(teacher).__name__} with the heads {sorted(teacher.heads())}"
         )
-    head = task_config(teacher)["config"]
-    del head["name"], head["trainable"]
+    states = ("name", "trainable", FROZEN, QUANTIZED)  # These are the teacher's own.
+    config = task_config(teacher)["config"]
+    head = {name: value for name, value in config.items() if name not in states}
     if pooler_activation is not None:
         head["pooler_activation"] = pooler_activation
-    if isinstance(teacher, _NAMED):
+    if isinstance(teacher, NAMED):
         head["label_names"] = list(label_names)
     model = type(teacher).of_encoder(encoder, head)
     model.compile()  # Checkpoints are of compiled models.

@@ -12,6 +12,9 @@ from tfeff.recipes.heads import assign_heads
 from tfeff.recipes.task_scores import has_ratings
 from tfeff.tasks.task import PooledTask, without_defaults
 
+# The models whose classes have names.
+NAMED = (tfeff.tasks.Classifier, tfeff.tasks.TokenClassifier)
+
 
 def task_class(dataset: tfeff.datasets.Dataset) -> type:
     """The class of the models that a data set fine-tunes."""
@@ -44,8 +47,8 @@ def head_arguments(
         arguments["pooling"] = settings.pooling
         if settings.pooler_activation is not None:
             arguments["pooler_activation"] = settings.pooler_activation
-    if dataset.label_names is not None:
-        arguments["label_names"] = list(dataset.label_names)
+    if kind in NAMED:
+        arguments["label_names"] = list(dataset.label_names or ())
     if kind is tfeff.tasks.Regressor:
         arguments |= {"scale": None, "offset": None}
         arguments |= rating_units(dataset, examples)
