@@ -216,7 +216,9 @@ def test_a_finished_run_on_other_data_is_refused(tmp_path):
     # What it has made need not have digests.
     (tmp_path / "run" / "model.keras").touch()
     (tmp_path / "run" / "preset").mkdir()
+    (tmp_path / "run" / "preset" / "config.json").touch()
     (tmp_path / "run" / "export" / "1").mkdir(parents=True)
+    (tmp_path / "run" / "export" / "1" / "saved_model.pb").touch()
     assert distill(settings, dataset) == {"student": 1}
 
     def halved(split, folder):

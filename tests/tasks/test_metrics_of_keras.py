@@ -303,6 +303,11 @@ def test_ids_are_not_broadcast_to_the_outputs(loss):
     with pytest.raises(ValueError, match="`y` must have a target for each output"):
         model.fit(inputs(2), labels, verbose=0)
     model.fit(inputs(2), np.eye(2)[labels], verbose=0)
+    of_class = type("Own", (keras.losses.MeanSquaredError,), {})()
+    for other in ([loss], {"logits": loss}, of_class):
+        model.compile(loss=other, run_eagerly=True)
+        with pytest.raises(ValueError, match="`y` must have a target for each output"):
+            model.fit(inputs(2), labels, verbose=0)
     model.compile(loss=lambda y, z: z[:, 0] - keras.ops.cast(y, z.dtype))
     model.fit(inputs(2), labels, verbose=0)
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import random
 
 import numpy as np
 import pytest
@@ -71,6 +72,8 @@ def test_parts_of_a_cell_that_are_equal():
     exec(reader, other)
     assert same_definition(one["Reader"]("a"), other["Reader"]("a"))
     assert not same_definition(one["Reader"]("a"), other["Reader"]("b"))
+    assert same_definition(one["Reader"]("a").__init__, other["Reader"]("a").__init__)
+    assert not same_definition(random.Random(1), random.Random(2))
 
 
 def test_what_cannot_be_compared_differs():

@@ -37,8 +37,7 @@ class Dropout(keras.layers.Dropout):
         training: whether elements are dropped.
 
     Raises:
-        TypeError: if an argument is of another type.
-        TypeError: if `rate` is no number.
+        TypeError: if `rate` is no number, or another argument of another type.
         ValueError: if `rate` is not in [0, 1), or `noise_shape` is given.
 
     Example:

@@ -14,7 +14,11 @@ from tfeff.encoders.layer_states import layer_states, make_with_states
 from tfeff.encoders.own_calls import symbolic_outputs
 from tfeff.formats.export_model import export_outputs
 from tfeff.objectives.heads import Head
-from tfeff.objectives.of_logits import check_metrics, loss_of_probabilities, takes_ids
+from tfeff.objectives.of_logits import (
+    broadcasts_ids,
+    check_metrics,
+    loss_of_probabilities,
+)
 from tfeff.ops.ids import check_range, exact_inputs
 from tfeff.training.losses import GlobalMean, GlobalMeanCrossentropy
 from tfeff.training.model import DistributedModel
@@ -314,7 +318,7 @@ class Objective(StaysFrozen, DistributedModel):
         is_one = all(map(ops.is_tensor, (y, y_pred)))
         if not is_one or len(y.shape) >= len(y_pred.shape) or y_pred.shape[-1] == 1:
             return
-        if not takes_ids(self.loss):
+        if broadcasts_ids(self.loss):
             raise ValueError(
                 "`y` must have a target for each output with this `loss` of `compile`. "
                 "Leave `loss` out for ids of classes, or give one-hot vectors. "

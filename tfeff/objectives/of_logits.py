@@ -16,6 +16,24 @@ _OF_PROBABILITIES = (
     keras.losses.dice,
     keras.losses.tversky,
 )
+# Losses that compare each output with a target of its own.
+_OF_EACH_OUTPUT = (
+    keras.losses.mean_squared_error,
+    keras.losses.mean_absolute_error,
+    keras.losses.mean_absolute_percentage_error,
+    keras.losses.mean_squared_logarithmic_error,
+    keras.losses.huber,
+    keras.losses.log_cosh,
+    keras.losses.hinge,
+    keras.losses.squared_hinge,
+    keras.losses.categorical_hinge,
+    keras.losses.poisson,
+    keras.losses.cosine_similarity,
+    keras.losses.binary_crossentropy,
+    keras.losses.binary_focal_crossentropy,
+    keras.losses.categorical_crossentropy,
+    keras.losses.categorical_focal_crossentropy,
+)
 _NAMES_OF_PROBABILITIES = ("crossentropy", "ce")
 # Metrics of whatever they are given.
 _OF_ANY = (
@@ -80,10 +98,21 @@ def check_metrics(argument: str, metrics: Any, losses: Any) -> None:
             raise ValueError(f"`{argument}` must {advice}. Received: {metric!r}")
 
 
-def takes_ids(loss: Any) -> bool:
-    """Whether a loss may take ids of classes: Keras' own does if it is a sparse one."""
-    found = _keras_class(loss)
-    return found is None or found[0].startswith("sparse")
+def broadcasts_ids(losses: Any) -> bool:
+    """Whether one of Keras' losses compares each output with a target of its own.
+
+    Ids of classes, one for a row of outputs, would be broadcast.
+    """
+    return any(
+        _function_of(loss) in _OF_EACH_OUTPUT for loss in keras.tree.flatten(losses)
+    )
+
+
+def _function_of(loss):
+    """The function of a loss of Keras, its name or class; of others the loss itself."""
+    is_named = isinstance(loss, str) or inspect.isclass(loss)
+    found = keras.losses.get(loss) if is_named else loss
+    return getattr(found, "fn", found)
 
 
 def _takes_logits(loss):
@@ -110,7 +139,7 @@ def _advice(metric, of_ids):
 
 
 def _keras_class(metric):
-    """The name and settings of a metric or loss of Keras' own; `None` of any other."""
+    """The name and the settings of a metric of Keras' own; `None` of any other."""
     if isinstance(metric, str):
         named = {name.lower(): kind for name, kind in vars(keras.metrics).items()}
         plain = metric.replace("_", "").lower()

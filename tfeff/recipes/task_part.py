@@ -49,10 +49,12 @@ class TaskPart:
         batches = self.rows.dataset(batch_size, **options)
         if isinstance(self.examples, tfeff.data.TextExamples):
             return batches
-        shape = [-1, self.rows.sequence_length]
-        return batches.map(
-            lambda inputs, *_: ({n: tf.reshape(x, shape) for n, x in inputs.items()},)
-        )
+
+        def rows(inputs, *_):
+            flat = {n: tf.reshape(x, [-1, x.shape[-1]]) for n, x in inputs.items()}
+            return (flat,)
+
+        return batches.map(rows)
 
     def predictions(self, model: keras.Model) -> Any:
         """The class, rating or option of each example, or the classes of its words.
@@ -99,6 +101,9 @@ class SpanPart(TaskPart):
 
     stride: int
     max_answer_tokens: int
+
+    def batches(self, batch_size, seed):
+        return self.rows.dataset(batch_size, seed)
 
     def score(self, model):
         return score_answers(model, self.dataset, self.rows, self.max_answer_tokens)[0]

@@ -126,7 +126,7 @@ class Regressor(PooledTask):
         Ratings `[B]`, in float32 at least.
 
     Raises:
-        TypeError: if `encoder` is not a `tfeff.encoders.Encoder`.
+        TypeError: if `encoder` is not a `tfeff.encoders.Encoder`, or a number is none.
         ValueError: if an argument is out of range, or `pooling="layerwise"` and the
             encoder's attention is a convolution, which has no queries.
 

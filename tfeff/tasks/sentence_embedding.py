@@ -66,7 +66,8 @@ class SentenceEmbedding(Task):
         Embeddings `[B, N, D]`, of any length, or of 1 with `normalize=True`.
 
     Raises:
-        TypeError: if `encoder` is not a `tfeff.encoders.Encoder`.
+        TypeError: if `encoder` is not a `tfeff.encoders.Encoder`, or `temperature` no
+            number.
         ValueError: if an argument is out of range, `sequence_length` beyond a table of
             absolute positions, or `pooling="layerwise"` and the encoder's attention is
             a convolution, which has no queries.

@@ -26,7 +26,8 @@ class LinearWarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
 
     Raises:
         ValueError: if `peak_rate` is not positive, or the steps are out of order.
-        TypeError: if steps are not integers; a share of all steps is not one.
+        TypeError: if `peak_rate` is no number, or steps are not integers; a share of
+            all steps is not one.
 
     Example:
 

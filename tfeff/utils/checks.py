@@ -316,8 +316,10 @@ def check_scores(name: str, values: Any, way: str = "{'f1': 0.5}") -> dict[str, 
         raise TypeError(message)
     scores = {}
     for key, value in values.items():
-        # NumPy and the backends have numbers that are arrays without an axis.
-        if not is_number(value) and getattr(value, "shape", None) != ():
+        if isinstance(value, (str, bytes)):
             raise TypeError(message)
-        scores[key] = float(value)
+        try:
+            scores[key] = float(value)
+        except (OverflowError, TypeError, ValueError) as error:
+            raise TypeError(message) from error
     return scores

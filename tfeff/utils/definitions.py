@@ -172,11 +172,14 @@ def _same(one, other):
         return one.dtype == other.dtype and np.array_equal(one, other)
     if isinstance(one, types.CodeType):
         return _instructions(one) == _instructions(other)
-    if type(one).__eq__ is object.__eq__ and hasattr(one, "__dict__"):
-        return _same(vars(one), vars(other))
+    if isinstance(one, types.MethodType):
+        return _same(*((x.__func__, x.__self__) for x in (one, other)))
     if dataclasses.is_dataclass(one):
         names = [field.name for field in dataclasses.fields(one)]
         return _same(*({x: getattr(y, x) for x in names} for y in (one, other)))
+    if type(one).__eq__ is object.__eq__ and hasattr(one, "__dict__"):
+        # What `copy` makes another one of, with slots and the state of its bases.
+        return _same(*(x.__reduce_ex__(2) for x in (one, other)))
     return bool(one == other)
 
 

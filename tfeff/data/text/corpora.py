@@ -209,8 +209,8 @@ def split(
     Raises:
         ValueError: if `validation_fraction` is not in (0, 1); when a part is read, if a
             document has half a character (a lone surrogate).
-        TypeError: if `documents` cannot be read more than once; when a part is read, if
-            a document is no string.
+        TypeError: if `documents` cannot be read more than once, or the fraction is no
+            number; when a part is read, if a document is no string.
 
     Example:
     ```python

@@ -237,8 +237,7 @@ def _read_parquet(absolute_path: str, path: str, column: str) -> Iterator[str]:
             ) as file,
         ):
             for batch in file.iter_batches(_ROWS, columns=[column]):
-                for scalar in batch.column(0):
-                    value = scalar.as_py()
+                for value in _values(batch.column(0)):
                     number += 1
                     yield _string(value, f"Row {number} of {path}")
     except UnicodeDecodeError as error:
@@ -251,6 +250,14 @@ def _read_parquet(absolute_path: str, path: str, column: str) -> Iterator[str]:
         raise ValueError(
             f"The file {path} is damaged behind row {number}: {error}"
         ) from error
+
+
+def _values(column):
+    """The values of a column of Arrow, up to one that is no text."""
+    try:
+        return column.to_pylist()
+    except UnicodeDecodeError:
+        return (scalar.as_py() for scalar in column)
 
 
 def _read_examples(dataset, column: str) -> Iterator[str]:
