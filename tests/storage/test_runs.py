@@ -251,7 +251,7 @@ def test_a_start_that_was_killed_before_it_made_anything_is_forgotten():
     assert json.loads((folder / "config.json").read_text()) == {"a": 1}
 
 
-def test_predictions_are_told_by_the_url(monkeypatch, capsys):
+def test_predictions_are_told_by_the_url(capsys):
     examples = tfeff.data.TextExamples(
         first=("a", "b"),
         second=None,
@@ -259,15 +259,13 @@ def test_predictions_are_told_by_the_url(monkeypatch, capsys):
         label_names=("0", "1"),
         ids=("0", "1"),
     )
-    part = finetuning.Part(examples, None)
+    part = types.SimpleNamespace(
+        examples=examples, predictions=lambda model: np.zeros(2, int)
+    )
     dataset = tfeff.datasets.get("SST-2")
     task = types.SimpleNamespace(
-        dataset=dataset,
-        to_predict=part,
-        pad_to_longest=True,
-        predicted_baseline=None,
+        dataset=dataset, to_predict=part, predicted_baseline=None
     )
-    monkeypatch.setattr(finetuning, "predict", lambda *_: np.zeros(2, int))
     with tfeff.training.RunDirectory(URL, {"a": 1}) as run:
         finetuning.predict_part(task, None, "test", run)
     told = f"predictions: {URL}/predictions/test/SST-2.tsv\n"

@@ -11,7 +11,6 @@ from tfeff.compat.models import (
     TellsAllWeights,
     report_loss_by,
 )
-from tfeff.compat.optimizers import sum_repeated_rows
 from tfeff.compat.saving import untracked
 from tfeff.encoders.layer_states import layer_states, make_with_states
 from tfeff.encoders.quantization import ChecksBeforeSaving
@@ -22,6 +21,7 @@ from tfeff.training.losses import GlobalMean, MeanOfShares
 from tfeff.training.optimizers import check_on_replicas
 from tfeff.training.replica_steps import replica_function
 from tfeff.training.replicas import num_replicas
+from tfeff.training.sparse_gradients import sum_repeated_rows
 from tfeff.training.target_weights import target_weights
 from tfeff.utils.checks import check_integer, check_keywords, known_keywords
 from tfeff.utils.types import Config, Tensor
