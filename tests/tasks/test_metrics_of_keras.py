@@ -308,7 +308,8 @@ def test_ids_are_not_broadcast_to_the_outputs(loss):
         model.compile(loss=other, run_eagerly=True)
         with pytest.raises(ValueError, match="`y` must have a target for each output"):
             model.fit(inputs(2), labels, verbose=0)
-    model.compile(loss=lambda y, z: z[:, 0] - keras.ops.cast(y, z.dtype))
+    own = lambda y, z: z[:, 0] - keras.ops.cast(y, z.dtype)  # noqa: E731
+    model.compile(loss=own, run_eagerly=True)
     model.fit(inputs(2), labels, verbose=0)
 
 

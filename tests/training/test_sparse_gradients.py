@@ -84,6 +84,7 @@ def test_adam_against_the_literal_algorithm():
     np.testing.assert_allclose(tables(model)[0], expected, rtol=0, atol=5e-5)
 
 
+@pytest.mark.slow
 def test_an_optimizer_is_saved_as_before(tmp_path):
     model = make_model(keras.optimizers.Adam(1e-2))
     model.train_on_batch(INPUTS, LABELS)
