@@ -302,7 +302,7 @@ class Objective(StaysFrozen, DistributedModel):
         training: bool | None = True,
     ) -> Tensor:
         check_targets(y, self.output_weights)
-        if isinstance(y, Mapping) and keras.ops.is_tensor(y_pred):
+        if isinstance(y, Mapping) and ops.is_tensor(y_pred):
             raise ValueError(
                 "`y` must be one array of targets, as the model has one output. "
                 f"Received: a mapping of {', '.join(map(repr, y))}"
@@ -323,8 +323,7 @@ class Objective(StaysFrozen, DistributedModel):
                 "`y` must have a target for each output with this `loss` of `compile`. "
                 "Leave `loss` out for ids of classes, or give one-hot vectors. "
                 f"Received: y of shape {tuple(y.shape)} for outputs of shape "
-                f"{tuple(y_pred.shape)}, "
-                f"loss={self.loss!r}"
+                f"{tuple(y_pred.shape)}, loss={self.loss!r}"
             )
 
     def target_weights(self, x: Any, y: Any, sample_weight: Any = None) -> Any:

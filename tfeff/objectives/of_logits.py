@@ -59,13 +59,12 @@ def loss_of_probabilities(losses):
     for loss in keras.tree.flatten(losses):
         if loss in _NAMES_OF_PROBABILITIES:
             return loss
-        is_named = isinstance(loss, str) or inspect.isclass(loss)
-        found = keras.losses.get(loss) if is_named else loss
+        found = _named(loss)
         of_logits = getattr(found, "from_logits", True)
         if inspect.isfunction(found):
             parameter = inspect.signature(found).parameters.get("from_logits")
             of_logits = parameter is None or parameter.default
-        if not of_logits or getattr(found, "fn", found) in _OF_PROBABILITIES:
+        if not of_logits or _function_of(found) in _OF_PROBABILITIES:
             return loss
     return None
 
@@ -103,16 +102,19 @@ def broadcasts_ids(losses: Any) -> bool:
 
     Ids of classes, one for a row of outputs, would be broadcast.
     """
-    return any(
-        _function_of(loss) in _OF_EACH_OUTPUT for loss in keras.tree.flatten(losses)
-    )
+    found = map(_named, keras.tree.flatten(losses))
+    return any(_function_of(loss) in _OF_EACH_OUTPUT for loss in found)
+
+
+def _named(loss):
+    """The loss of a name or a class of Keras; any other one itself."""
+    is_named = isinstance(loss, str) or inspect.isclass(loss)
+    return keras.losses.get(loss) if is_named else loss
 
 
 def _function_of(loss):
-    """The function of a loss of Keras, its name or class; of others the loss itself."""
-    is_named = isinstance(loss, str) or inspect.isclass(loss)
-    found = keras.losses.get(loss) if is_named else loss
-    return getattr(found, "fn", found)
+    """The function that a loss of Keras computes; of others the loss itself."""
+    return getattr(loss, "fn", loss)
 
 
 def _takes_logits(loss):

@@ -104,7 +104,7 @@ def cache(settings: CacheSettings) -> tuple[tfeff.data.Cache, tfeff.data.Cache]:
         tokenizer,
         settings.sequence_length,
         cross_documents=settings.cross_documents,
-        of_validation="validation" if settings.validation else "corpus",
+        of_validation=settings.of_validation,
         directory="cache_dir",
         beam_flags=jobs,
     )

@@ -59,6 +59,11 @@ class CorpusSettings(Settings):
     sequence_length: int = setting("Tokens in a sequence.", 128, minimum=3)
     cross_documents: bool = setting("Whether sequences span documents.", False)
 
+    @property
+    def of_validation(self) -> str:
+        """The setting that names the text to validate by."""
+        return "validation" if self.validation else "corpus"
+
 
 def check_no_fraction(settings) -> None:
     """Raises if documents are to be held out beside those to validate by."""

@@ -80,9 +80,9 @@ def keep_data(
     has_trained = any(
         glob.glob(os.path.join(folders, name)) for name in (METRICS, f"{INTERRUPTED}*")
     )
-    there, changes = _noted(run, found, has_trained)
-    changes = [name for name in changes if name in found or name in models]
     named = {*models, *others}
+    there, changes = _noted(run, found, has_trained, named)
+    changes = [name for name in changes if name in found or name in models]
     if changes and named.issuperset(changes):
         raise _changed_model(run, changes[0], changes[0] in models)
     if changes:
@@ -123,17 +123,19 @@ def file_digest(path: str) -> str:
     return sha256(path)
 
 
-def _noted(run, found, has_trained):
+def _noted(run, found, has_trained, models):
     """The record of a run that has trained, and the names of what differs now.
 
-    That of one whose data lie elsewhere counts, too.
+    That of one whose data lie elsewhere counts, too. Of the `models` a record may lack
+    some, as those whose files had no digests.
     """
     path = run.path(READ_DATA)
     has_moved = has_moved_data(run)
     counts = (has_trained or has_moved) and is_there(path)
     there = read_object(path, run.directory) if counts else {}
     # Moved data are known by what is noted alone.
-    names = {**there, **found} if has_moved else there
+    moved = [name for name in found if name not in models] if has_moved else []
+    names = dict.fromkeys([*there, *moved])
     return there, [name for name in names if there.get(name) != found.get(name)]
 
 
@@ -220,9 +222,7 @@ def keep_caches(
     found[CROSS_DOCUMENTS] = train.cross_documents
     found |= _digests_of_models(run.config, models)
     has_trained = bool(checkpoint_steps(run.path(CHECKPOINTS)))
-    there, changes = _noted(run, found, has_trained)
-    # A model whose files had no digests is not known.
-    changes = [name for name in changes if name in there or name not in models]
+    there, changes = _noted(run, found, has_trained, models)
     if changes and set(changes) <= set(models):
         raise _changed_model(run, changes[0])
     if changes == [_EXAMPLES]:

@@ -51,7 +51,7 @@ def make_data(run, settings):
             tokenizer,
             length,
             cross_documents=settings.cross_documents,
-            of_validation="validation" if settings.validation else "corpus",
+            of_validation=settings.of_validation,
         )
         source = f"corpus={list(settings.corpus)}"
     keep_caches(run, *caches, source, examples_record(objective(settings)))

@@ -50,11 +50,11 @@ class TaskPart:
         if isinstance(self.examples, tfeff.data.TextExamples):
             return batches
 
-        def rows(inputs, *_):
-            flat = {n: tf.reshape(x, [-1, x.shape[-1]]) for n, x in inputs.items()}
-            return (flat,)
+        def flat(inputs, *_):
+            rows = {n: tf.reshape(x, [-1, x.shape[-1]]) for n, x in inputs.items()}
+            return (rows,)
 
-        return batches.map(rows)
+        return batches.map(flat)
 
     def predictions(self, model: keras.Model) -> Any:
         """The class, rating or option of each example, or the classes of its words.

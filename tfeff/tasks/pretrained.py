@@ -369,8 +369,9 @@ def _damage_named(preset, kind, errors=DAMAGE):
     except errors as error:
         if is_unreadable(error) or isinstance(error, MemoryError):
             raise
-        is_known = UNREGISTERED not in str(error)
-        what = f"is damaged{of_another_version(preset)}" if is_known else "has no class"
+        what = f"is damaged{of_another_version(preset)}"
+        if UNREGISTERED in str(error):
+            what = "has no class"
         raise ValueError(
             f"`path` must hold a whole {kind}. Received: path={preset!r}, whose {kind} "
             f"{what}: {error}"

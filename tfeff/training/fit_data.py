@@ -245,6 +245,8 @@ def _is_text(value):
     """Whether an array, or a list, is of strings."""
     if isinstance(value, (list, tuple)) and value:
         value = value[0]
+    if keras.ops.is_tensor(value):  # Its values may be on another device.
+        return value.dtype == "string"
     array = _in_memory(value)
     if array is not None and array.dtype == object and array.size:
         value = array.flat[0]

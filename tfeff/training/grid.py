@@ -21,7 +21,6 @@ from tfeff.utils.checks import (
     check_mapping,
     check_ordered,
     check_scores,
-    check_string,
 )
 from tfeff.utils.digests import FILE_NAME
 from tfeff.utils.files import put_back, remove_folder, remove_with_replaced
@@ -83,7 +82,7 @@ class Grid:
             _axis(name): _values(name, values) for name, values in axes.items()
         }
         self.seeds = _values("seeds", seeds)
-        self.metric = check_best_metric("metric", check_string("metric", metric))
+        self.metric = check_best_metric("metric", metric)
         self.summary: Any = None
 
     def settings(self) -> list[dict]:

@@ -15,7 +15,6 @@ from tfeff.utils.checks import (
     check_callable,
     check_integer,
     check_scores,
-    check_string,
 )
 from tfeff.utils.paths import check_path
 from tfeff.utils.reading import is_there
@@ -97,7 +96,7 @@ class KeepBest(keras.callbacks.Callback):
     ):
         super().__init__()
         self._evaluate = check_callable("evaluate", evaluate)
-        self._metric = check_best_metric("metric", check_string("metric", metric))
+        self._metric = check_best_metric("metric", metric)
         self._every_steps = check_integer("every_steps", every_steps)
         self._patience = None
         if patience is not None:
@@ -134,14 +133,12 @@ class KeepBest(keras.callbacks.Callback):
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self._before_epoch = self.last_step
         epochs = (self.params or {}).get("epochs", math.inf)
-        is_last = epoch + 1 >= epochs or self.model.stop_training
-        if is_last and self.last_step > self._evaluated:
-            self._evaluate_now()
+        if epoch + 1 >= epochs or self.model.stop_training:
+            self._evaluate_last()
         self._add_newest(logs)
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
-        if self.last_step > self._evaluated:  # Another callback ended the training.
-            self._evaluate_now()
+        self._evaluate_last()  # Another callback may have ended the training.
         if self._best_weights is not None:
             self.model.set_weights(self._best_weights)
 
@@ -161,6 +158,10 @@ class KeepBest(keras.callbacks.Callback):
         if logs is not None:
             for name, value in self._newest.items():
                 logs[f"dev_{name.removeprefix('dev_')}"] = value
+
+    def _evaluate_last(self):
+        if self.last_step > self._evaluated:
+            self._evaluate_now()
 
     def _evaluate_now(self):
         # `model.evaluate` would leave its own sums in the metrics of the training.

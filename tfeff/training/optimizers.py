@@ -12,6 +12,7 @@ from tfeff.compat.optimizers import OpenAdamW, trained_variables
 from tfeff.training.layerwise_decay import rate_factors
 from tfeff.training.replicas import largest_of_replicas
 from tfeff.training.schedules import LinearWarmupDecay
+from tfeff.training.sparse_gradients import dense_gradients
 from tfeff.utils.checks import (
     check_bool,
     check_number,
@@ -293,11 +294,9 @@ class AdamW(OpenAdamW):
     def sum_over_replicas(
         self, gradients_and_variables: list[tuple[Tensor, Any]]
     ) -> list[tuple[Tensor, Any]]:
-        import tensorflow as tf
-
         grads, variables = zip(*gradients_and_variables)
         # Rows of a sparse gradient repeat; only their sums have the right norm.
-        dense = [g if g is None else tf.convert_to_tensor(g) for g in grads]
+        dense = dense_gradients(list(grads))
         reduced = super().sum_over_replicas(list(zip(dense, variables)))
         grads, variables = zip(*reduced)
         return list(zip(super().clip(list(grads)), variables))

@@ -4,7 +4,14 @@ import types
 
 import keras
 
-from tfeff.training.optimizers import AdamW
+from tfeff.utils.types import Tensor
+
+
+def dense_gradients(gradients: list[Tensor | None]) -> list[Tensor | None]:
+    """The gradients of TensorFlow, of which the rows of sparse ones are summed."""
+    import tensorflow as tf
+
+    return [g if g is None else tf.convert_to_tensor(g) for g in gradients]
 
 
 def sum_repeated_rows(optimizer: keras.optimizers.Optimizer) -> None:
@@ -14,13 +21,9 @@ def sum_repeated_rows(optimizer: keras.optimizers.Optimizer) -> None:
     that are of the same entry one by one: Adam's second moment is then the sum of their
     squares, not the square of their sum, and norms are of the rows.
     """
-    is_of_keras = not isinstance(optimizer, AdamW)  # It sums them itself.
-    if keras.backend.backend() == "tensorflow" and is_of_keras:
+    if keras.backend.backend() == "tensorflow":
         optimizer.apply = types.MethodType(_apply_dense, optimizer)
 
 
 def _apply_dense(optimizer, grads, trainable_variables=None):
-    import tensorflow as tf
-
-    dense = [g if g is None else tf.convert_to_tensor(g) for g in grads]
-    return type(optimizer).apply(optimizer, dense, trainable_variables)
+    return type(optimizer).apply(optimizer, dense_gradients(grads), trainable_variables)

@@ -297,6 +297,7 @@ def check_best_metric(name: str, metric: str) -> str:
         name: the argument, for errors.
         metric: the metric's name.
     """
+    check_string(name, metric)
     if metric.lower().startswith(_NEGATIVE) or not metric.lower().endswith(_LOWER):
         return metric
     raise ValueError(
