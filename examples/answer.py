@@ -44,6 +44,9 @@ def main(pretrained: str, data: str, run_dir: str):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 4:
+    if "--help" in sys.argv:
+        print(__doc__)
+    elif len(sys.argv) != 4:
         sys.exit(__doc__)
-    main(*sys.argv[1:])
+    else:
+        main(*sys.argv[1:])

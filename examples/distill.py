@@ -55,6 +55,9 @@ def main(teacher: str, tuned: str, data: str, folder: str, steps: str = "1000"):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) not in (5, 6):
+    if "--help" in sys.argv:
+        print(__doc__)
+    elif len(sys.argv) not in (5, 6):
         sys.exit(__doc__)
-    main(*sys.argv[1:])
+    else:
+        main(*sys.argv[1:])

@@ -41,6 +41,9 @@ def main(run_dir: str = "runs/first"):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 2 or "--help" in sys.argv:
+    if "--help" in sys.argv:
+        print(__doc__)
+    elif len(sys.argv) > 2:
         sys.exit(__doc__)
-    main(*sys.argv[1:])
+    else:
+        main(*sys.argv[1:])

@@ -46,6 +46,9 @@ def load(pretrained):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 4:
+    if "--help" in sys.argv:
+        print(__doc__)
+    elif len(sys.argv) < 4:
         sys.exit(__doc__)
-    main(*sys.argv[1:])
+    else:
+        main(*sys.argv[1:])

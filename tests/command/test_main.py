@@ -14,6 +14,7 @@ import tfeff
 from tests.subjects.settings import Example
 from tests.subjects.streams import unreadable
 from tfeff.command import flag_groups, flags, main
+from tfeff.recipes import next_commands
 from tfeff.recipes.configurations import CONFIGURATIONS
 from tfeff.recipes.fields import fields_of
 from tfeff.recipes.pretrain_settings import PretrainSettings
@@ -140,6 +141,15 @@ def test_modules_of_ones_own_are_imported_first(tmp_path, monkeypatch, capsys):
         "folder of one of your own. Received: --import=third_module: No module named "
         "'third_module'\n"
     )
+    next_commands.repeat(())
+    next_commands.print_next("go on", "cache")
+    assert capsys.readouterr().out.splitlines()[-1] == "  tfeff cache"
+    assert output(capsys, *given, "--help")[0] == 0
+    next_commands.print_report_next("run")
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        "  tfeff report --runs=run --import=second_module --import=first_module"
+    )
+    next_commands.repeat(())
     for module in (".relative", ""):
         status, _, error = output(capsys, "report", f"--import={module}")
         assert status == 1 and error.startswith("error: `--import` must name a module")

@@ -217,6 +217,20 @@ def first(text, tmp_path_factory):
     return run_dir, run(run_dir, text, preset="bert_tiny", keep_steps=(2,))
 
 
+def test_a_finished_run_at_a_url_has_its_heads(first, monkeypatch, tmp_path):
+    """Its preset is of the encoder alone: the heads are in the checkpoint."""
+    monkeypatch.setenv("TFEFF_CACHE", str(tmp_path / "copies"))
+    run_dir, url = first[0], "memory://runs/heads"
+    tfeff.storage.publish(run_dir, url)
+    local, remote = (PretrainedHeads(x, "masked_lm").arrays for x in (run_dir, url))
+    assert local and local.keys() == remote.keys()
+    models = [tfeff.tasks.load_masked_lm(x)[0] for x in (run_dir, url)]
+    for one, other in zip(*(model.weights for model in models), strict=True):
+        np.testing.assert_array_equal(one, other)
+    with pytest.raises(ValueError, match=f"Received: path='{url}'"):
+        tfeff.tasks.load_objective(url, "next_sentence")
+
+
 @pytest.mark.slow
 def test_a_run_goes_on_where_another_ended(first, text, tmp_path, capsys):
     """At a rate of nothing, its loss is that of the other: encoder and head are."""

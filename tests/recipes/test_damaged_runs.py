@@ -24,9 +24,10 @@ def folder(tmp_path_factory):
     files = {
         "metrics.json": json.dumps({"metric": "dev_f1", "rows": [row], "best": row}),
         "metrics.csv": "step,loss,val_loss\n1,2.5,2.75\n",
-        "checkpoints/step-00000001.keras": "",
+        "checkpoints/step-00000001.keras": "PK\5\6" + 18 * "\0",  # An empty archive.
     }
-    config = {"task": "RTE", "pretrained": "mlm", "objective": "masked_lm"}
+    config = {"command": "finetune", "task": "RTE", "pretrained": "mlm"}
+    config["objective"] = "masked_lm"
     path = tmp_path_factory.mktemp("runs") / "run"
     with RunDirectory(path, config) as run:
         tfeff.data.save_tokenizer(tokenizer(), run.path("tokenizer.spm"))
@@ -94,8 +95,10 @@ def test_digests_of_other_files_and_programs_are_no_damage(folder, tmp_path):
 
 
 def test_metrics_of_predictions_are_compared(folder, tmp_path):
-    with RunDirectory(tmp_path / "run", {"task": "SQuAD1.1", "pretrained": "a"}) as run:
-        metrics = {"f1": 0.5, "exact_match": 0.25, "examples": "a", "grid": {}}
+    config = {"command": "answer", "task": "SQuAD1.1", "pretrained": "a"}
+    with RunDirectory(tmp_path / "run", config) as run:
+        metrics = {"f1": 0.5, "exact_match": 0.25, "examples": "a"}
+        metrics |= {"dev_split": "dev", "grid": {"best": {"mean": dict(metrics)}}}
         tfeff.training.write_metrics(metrics, run.path("metrics.json"))
         os.makedirs(run.path("predictions", "test"))
         path = run.path("predictions", "test", "metrics.json")

@@ -17,9 +17,9 @@ from tfeff.training.run_seal import seal_folder
 GLUE = ("CoLA", "SST-2", "MRPC", "QQP", "STS-B", "MNLI", "QNLI", "RTE")
 
 
-def write(folder, config, metrics):
+def write(folder, config, metrics, command="finetune"):
     folder.mkdir(parents=True)
-    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "config.json").write_text(json.dumps({"command": command, **config}))
     (folder / "metrics.json").write_text(json.dumps(metrics))
 
 
@@ -37,10 +37,14 @@ def write_texts(
     write(folder, {"task": task, "pretrained": pretrained}, best)
 
 
-def write_questions(folder, task, f1, exact_match):
-    config = {"task": task, "pretrained": "blockbert"}
+def write_questions(
+    folder, task, f1, exact_match, pretrained="blockbert", part="dev", **config
+):
+    config = {"task": task, "pretrained": pretrained, **config}
     scores = {"f1": f1, "exact_match": exact_match}
-    write(folder, config, {"task": task, **scores, "grid": {}})
+    metrics = {"task": task, "dev_split": part, **scores}
+    metrics["grid"] = {"best": {"mean": scores}}
+    write(folder, config, metrics, "answer")
     write_digests(folder, train="x", dev="y")
 
 
@@ -126,9 +130,7 @@ def test_runs_that_share_an_encoder_are_told_apart(tmp_path, capsys):
 
 
 def test_the_part_that_a_run_chose_by_is_not_shown(tmp_path, capsys):
-    write_questions(tmp_path / "news", "NewsQA", 0.25, 0.125)
-    config = {"task": "NewsQA", "pretrained": "blockbert", "dev_split": "dev_half"}
-    (tmp_path / "news" / "config.json").write_text(json.dumps(config))
+    write_questions(tmp_path / "news", "NewsQA", 0.25, 0.125, part="dev_half")
     for part, f1 in (("dev_half", 0.9), ("test_half", 0.5)):
         folder = tmp_path / "news" / "predictions" / part
         folder.mkdir(parents=True)
@@ -145,12 +147,9 @@ def test_the_part_that_a_run_chose_by_is_not_shown(tmp_path, capsys):
 def test_questions_of_the_part_that_the_data_set_names(tmp_path):
     """Metrics say of what part they are, where the settings do not."""
     for name, config in (("a", {}), ("b", {"dev_split": "validation"})):
-        write_questions(tmp_path / name, "Quiz", 0.25, 0.125)
-        path = tmp_path / name / "metrics.json"
-        metrics = json.loads(path.read_text()) | {"dev_split": "validation"}
-        path.write_text(json.dumps(metrics))
-        config = {"task": "Quiz", "pretrained": name, **config}
-        (tmp_path / name / "config.json").write_text(json.dumps(config))
+        write_questions(
+            tmp_path / name, "Quiz", 0.25, 0.125, name, "validation", **config
+        )
     found = report(ReportSettings(runs=(f"{tmp_path}/*",)))
     assert set(found["a"]) == set(found["b"])
 
@@ -304,14 +303,15 @@ def test_the_average_is_of_one_metric_a_task(tmp_path):
 
 def test_what_is_no_finished_run_is_named(tmp_path, capsys):
     (tmp_path / "run").mkdir()
-    write(tmp_path / "mlm", {"objective": "masked_lm"}, {"loss": 3.0})
+    write(tmp_path / "mlm", {"objective": "masked_lm"}, {"loss": 3.0}, "pretrain")
     # As `embed` leaves it, which chooses by another metric of the same task.
     config = {"task": "STS-B", "pretrained": "shatter"}
     best = {"metric": "dev_spearman", "best": {"mean": {"dev_spearman": 0.9}}}
-    write(tmp_path / "embed", config, {"untrained": {}, **best})
-    write(tmp_path / "untrained", config, {"untrained": {"dev_spearman": 0.9}})
+    write(tmp_path / "embed", config, {"untrained": {}, **best}, "embed")
+    untrained = {"untrained": {"dev_spearman": 0.9}}
+    write(tmp_path / "untrained", config, untrained, "embed")
     config = {"task": "RTE", "teacher": "bert", "student": "tiny"}
-    write(tmp_path / "distil", config, {"accuracy": 0.5})
+    write(tmp_path / "distil", config, {"accuracy": 0.5}, "distill")
     (tmp_path / "notes.txt").touch()
     left_out = {
         "distil": "a run of another command",
@@ -396,12 +396,15 @@ def test_an_output_that_cannot_be_written_is_found_before_the_work(tmp_path, rec
             "best": {"mean": {"dev_f1": 1}},
             "baseline": {"name": [], "metrics": {"dev_f1": 0}},
         },
-        {"grid": {}, "f1": 0.5},
-        {"grid": {}, "f1": 0.5, "exact_match": []},
+        {"dev_split": "dev", "grid": {}},
+        {"grid": {"best": {"mean": {"f1": 0.5, "exact_match": 0.5}}}},
+        {"dev_split": "dev", "grid": {"best": {"mean": {"f1": 0.5}}}},
+        {"dev_split": "dev", "grid": {"best": {"mean": {"f1": 1, "exact_match": []}}}},
     ],
 )
 def test_metrics_that_are_damaged_are_named_by_a_glob_too(tmp_path, metrics):
-    write(tmp_path / "run", {"task": "RTE", "pretrained": "bert"}, metrics)
+    command = "answer" if "grid" in metrics else "finetune"
+    write(tmp_path / "run", {"task": "RTE", "pretrained": "bert"}, metrics, command)
     with pytest.raises(
         ValueError, match="`runs` must be .*/run', whose metrics are da"
     ):
@@ -455,8 +458,13 @@ def test_questions_are_compared_on_the_same_ones_by_the_mean_of_the_seeds(tmp_pa
     for name, digest, mean in (("a", "1", 0.4), ("b", "2", 0.9), ("c", "1", 0.3)):
         best = {"mean": {"f1": mean, "exact_match": mean}}
         metrics = {"task": "SQuAD1.1", "f1": 0.99, "exact_match": 0.99}
-        config = {"task": "SQuAD1.1", "pretrained": name}
-        write(tmp_path / name, config, {**metrics, "grid": {"best": best}})
+        metrics |= {"dev_split": "dev", "grid": {"best": best}}
+        write(
+            tmp_path / name,
+            {"task": "SQuAD1.1", "pretrained": name},
+            metrics,
+            "answer",
+        )
         write_digests(tmp_path / name, train="0", dev=digest)
     found = report(ReportSettings(runs=(str(tmp_path / "*"),)))
     columns = {name: set(row) for name, row in found.items()}

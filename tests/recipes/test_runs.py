@@ -27,7 +27,7 @@ class Running(Example):
 
 
 def test_a_directory_of_an_older_version_is_opened(tmp_path):
-    older = {"steps": 3, "sizes": ["16", "32"]}
+    older = {"command": "example", "steps": 3, "sizes": ["16", "32"]}
     with tfeff.training.RunDirectory(tmp_path / "run", older) as run:
         open(run.path("tokenizer.spm"), "w").close()
     same, other = (
@@ -49,11 +49,12 @@ def test_the_directory_of_another_command_is_named(tmp_path):
     )
     with runs.open_run(pretrained) as run:
         run.finish()
-    message = "`run_dir` must be another folder.*of another command.*has no batch_size"
+    message = "`run_dir` must be another folder.*another command.*'pretrain', not "
     with pytest.raises(ValueError, match=message):
         runs.open_run(finetuned).__enter__()
+    config = pretrained.config() | {"command": "cache"}
     with pytest.raises(ValueError, match="CacheSettings has no accumulation_steps"):
-        runs.upgraded(recipes.CacheSettings, "cache", pretrained.config())
+        runs.upgraded(recipes.CacheSettings, "cache", config)
 
 
 OF_COMMANDS = {
@@ -80,7 +81,7 @@ def test_no_command_takes_over_the_directory_of_another(command, other):
         assert runs.upgraded(cls, "run", config) == config
         return
     with pytest.raises(
-        ValueError, match="`directory` .*is of another command, or of another .*: .*no "
+        ValueError, match=f"`directory` .*another command, .*'{other}', not '{command}'"
     ):
         runs.upgraded(cls, "run", config)
 

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pathlib
+import re
 
 import fsspec
 import keras
@@ -21,6 +22,7 @@ from tfeff import storage
 from tfeff.storage import arguments, place
 from tfeff.storage.local import local_path
 from tfeff.storage.manifest import NAME
+from tfeff.storage.naming import named_by_urls
 from tfeff.storage.publishing import claimed
 from tfeff.storage.streams import open_stream
 
@@ -148,6 +150,41 @@ def test_files(is_flat, store, monkeypatch):
         arguments.check_replaceable("output", "store://bucket")
     arguments.check_replaceable("output", metrics)
     assert pathlib.Path(store.root, "bucket", "metrics.json").read_text() == text
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, OSError])
+def test_what_is_not_uploaded_stays(error, monkeypatch, capsys):
+    def fails(*_):
+        raise error("stopped")
+
+    monkeypatch.setattr(place.Place, "put", fails)
+    with pytest.raises(error) as raised:
+        tfeff.data.build_cache(DOCUMENTS, tokenizer(), URL, 16)
+    told = f"{raised.value} {capsys.readouterr().err}"
+    folder = re.search(r"What was to be uploaded is in (\S+)", told)[1]
+    assert tfeff.data.open_cache(folder).sequence_length == 16
+
+
+@pytest.mark.parametrize("name", ["a", "folder with spaces/RUN@3"])
+def test_errors_name_urls(name):
+    with (
+        pytest.raises(ValueError, match=rf"^see store://b/{name}, store://b/{name}/c$"),
+        named_by_urls({f"/copies/x1/{name}": f"store://b/{name}"}),
+    ):
+        raise ValueError(f"see /copies/x1/{name}, /copies/x1/{name}/c")
+
+
+def test_an_error_about_a_copy_names_the_url(store):
+    tfeff.tasks.save_pretrained(tiny(), tokenizer(), URL)
+    with pytest.raises(ValueError, match=f"path='{URL}'") as raised:
+        tfeff.tasks.load_masked_lm(URL)
+    assert "copies" not in str(raised.value)
+    pathlib.Path("export").mkdir()
+    pathlib.Path("export", "a.txt").touch()
+    storage.publish("export", f"{URL}2")
+    with pytest.raises(ValueError, match=f"'{URL}2'") as raised:
+        tfeff.export.check_export(f"{URL}2")
+    assert "copies" not in str(raised.value)
 
 
 def test_names_of_what_is_read(tmp_path, monkeypatch):

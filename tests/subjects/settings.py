@@ -8,6 +8,8 @@ from tfeff.recipes.settings import Settings, settings
 class Example(Settings):
     """An example of all kinds of settings."""
 
+    command = "example"
+
     folder: str = setting("Where.", fixed=False)
     kind: str = setting("Which.", "a", choices=["a", "b"])
     steps: int = setting("How many.", 10, minimum=1)

@@ -181,14 +181,16 @@ def test_weights_of_classes_are_refused():
     tfeff.tasks.Classifier(make_encoder(), 2)  # Of examples they are Keras' own.
 
 
-@pytest.mark.slow
-def test_a_frozen_encoder_is_told(recwarn):
+def test_an_encoder_that_was_frozen_as_a_teacher_is_told(recwarn):
     model = make_model()
-    assert not recwarn.list
-    model.encoder.trainable = False
+    model.encoder.trainable = False  # A user's own doing needs no warning.
     model.compile()
-    assert not recwarn.list  # It may only predict.
-    with pytest.warns(UserWarning, match="`encoder` has no weights that train") as told:
+    model.fit(batches().take(1), verbose=0)
+    tfeff.objectives.Distillation(make_model(), model)
+    assert not [w for w in recwarn.list if "`encoder`" in str(w.message)]
+    model = TokenClassifier(model.encoder, 3, 0.0, NAMES)
+    model.compile()
+    with pytest.warns(UserWarning, match="`encoder` was frozen as a teacher") as told:
         model.fit(batches().take(1), verbose=0)
     (warning,) = (w for w in told if "`encoder`" in str(w.message))
     assert warning.filename == __file__

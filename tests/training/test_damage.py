@@ -4,6 +4,7 @@ import os
 import random
 import shutil
 import zipfile
+from pathlib import Path
 
 import keras
 import numpy as np
@@ -79,6 +80,24 @@ def test_another_checkpoint_in_the_place_of_a_finished_run_s_is_found(tmp_path):
         for load in (load_checkpoint, load_notes):
             with pytest.raises(ValueError, match=f"Damaged since .*{path}"):
                 load(path)
+
+
+@pytest.mark.parametrize("folder", ["checkpoints", "cells/a=1"])
+def test_a_checkpoint_that_is_damaged_gets_no_digest(folder, tmp_path):
+    """It may be of an earlier start, and kept to the end without being read."""
+    with RunDirectory(tmp_path / "run", {}) as run:
+        path = run.path(folder, "step-00000001.keras")
+        os.makedirs(run.path(folder))
+        save_checkpoint(keras.Sequential([keras.Input((1,))]), path, NOTES)
+        whole = Path(path).read_bytes()
+        for damaged in (whole[:-9], b"", whole.replace(b"2.5", b"2.6")):
+            Path(path).write_bytes(damaged)
+            with pytest.raises(ValueError, match=f"{path} .*ends without it: delete"):
+                run.finish()
+            assert not os.path.exists(run.path("SHA256SUMS"))
+        Path(path).write_bytes(whole)
+        run.finish()
+    RunDirectory(tmp_path / "run", {}).close()
 
 
 @pytest.fixture

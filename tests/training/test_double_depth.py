@@ -263,6 +263,13 @@ def test_replaced_tokens_grow_in_both_networks():
     assert len(kept) > 6 and equal(kept, now)
 
 
+def test_a_model_without_an_optimizer_grows_into_one():
+    model = make_masked_lm("shatter_tiny")
+    model.compile(optimizer=None)
+    assert double_depth(model).optimizer is None
+    assert double_depth(model, adamw(0.5, 1, 9)).optimizer.built
+
+
 def test_what_cannot_grow_is_named():
     with pytest.raises(TypeError, match="`model`.*Dense"):
         double_depth(keras.layers.Dense(2))

@@ -12,6 +12,7 @@ from tests.subjects.signals import Signal
 from tfeff.training import interrupted_fit
 from tfeff.training.epochs import ResumeEpoch, metrics_state
 from tfeff.training.held_signals import HeldSignals
+from tfeff.training.interrupted_fit import interrupted_step
 from tfeff.utils.files import remove_folder
 
 STEPS = 9
@@ -132,6 +133,9 @@ def test_damage_and_other_models_are_refused(tmp_path):
         path.write_bytes(content[:-2] + bytes([content[-2] ^ 1]) + content[-1:])
         with pytest.raises(ValueError, match=f"is damaged.*{name}"):
             train(tmp_path)
+        # What is deleted in the step that is gone on from, is deleted behind this.
+        with pytest.raises(ValueError, match=f"is damaged.*{name}"):
+            interrupted_step(str(tmp_path / "saved"))
         path.write_bytes(content)
 
 

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import signal
+from pathlib import Path
 
 import keras
 import numpy as np
@@ -305,6 +306,25 @@ def trained():
     model = make_masked_lm("bert_tiny")
     model.fit(masked_lm_batches(batches=2), shuffle=False, verbose=0)
     return model
+
+
+@pytest.mark.parametrize("name", ["checkpoints", "preset", "model.keras", "cells"])
+def test_a_link_to_a_missing_disk_is_refused(name, tmp_path):
+    """What it holds would be made anew, there or in its place."""
+    with RunDirectory(tmp_path / "run", {}) as run:
+        Path(run.path("notes.txt")).touch()
+    link, disk = tmp_path / "run" / name, tmp_path / "disk"
+    link.symlink_to(disk)
+    with pytest.raises(ValueError, match=f"`directory` must have .* {name} is a link"):
+        RunDirectory(tmp_path / "run", {})
+    disk.mkdir()
+    RunDirectory(tmp_path / "run", {}).close()
+
+
+def test_a_directory_that_is_a_link_to_nothing(tmp_path):
+    (tmp_path / "run").symlink_to(tmp_path / "disk")
+    with pytest.raises(ValueError, match="`directory` must be .* is a link to what is"):
+        RunDirectory(tmp_path / "run", {})
 
 
 @pytest.mark.parametrize("there", ["link", "file"])

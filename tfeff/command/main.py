@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import tfeff
 from tfeff.command import flags
+from tfeff.recipes import next_commands
 from tfeff.utils.near_misses import near_miss
 
 
@@ -103,13 +104,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _import_modules(arguments):
     """The arguments without `--import=MODULE`, when these modules are imported."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
-    rest, words = [], iter(arguments[:end])
+    rest, imported, words = [], [], iter(arguments[:end])
     for word in words:
         name, is_given, module = word.partition("=")
         if name != "--import":
             rest.append(word)
             continue
         module = module if is_given else next(words, "")
+        imported.append(f"--import={module}")
         try:
             importlib.import_module(module)
         except (ImportError, TypeError, ValueError) as error:
@@ -117,6 +119,7 @@ def _import_modules(arguments):
                 "`--import` must name a module that can be imported; PYTHONPATH is the "
                 f"folder of one of your own. Received: --import={module}: {error}"
             ) from error
+    next_commands.repeat(imported)
     return rest + arguments[end:]
 
 

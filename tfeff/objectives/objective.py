@@ -10,6 +10,7 @@ from keras import ops
 from tfeff.compat.layers import StaysFrozen
 from tfeff.encoders import Encoder
 from tfeff.encoders.encoder import check_encoder
+from tfeff.encoders.frozen_teachers import was_teacher
 from tfeff.encoders.layer_states import layer_states, make_with_states
 from tfeff.encoders.own_calls import symbolic_outputs
 from tfeff.formats.export_model import export_outputs
@@ -200,11 +201,12 @@ class Objective(StaysFrozen, DistributedModel):
         yield from super()._fit_warnings(steps)
         # Keras lists no weights of a frozen encoder, whatever its layers say.
         of_encoder = any(weight.trainable for weight in self.encoder.weights)
-        if self.trainable_weights and not of_encoder:
+        is_frozen = self.trainable_weights and not of_encoder
+        if is_frozen and was_teacher(self.encoder):
             yield (
-                "`encoder` has no weights that train, so that the head learns alone. "
-                "It stays frozen where it was a teacher in `Distillation`: set "
-                "`encoder.trainable = True` and compile again to train it"
+                "`encoder` was frozen as a teacher in `Distillation`, so that the head "
+                "learns alone. Set `encoder.trainable = True` and compile again to "
+                "train it"
             )
 
     def _beside_means(self, metrics, loss):

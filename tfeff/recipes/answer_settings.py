@@ -36,6 +36,7 @@ class AnswerSettings(TuningSettings):
     answers.
     """
 
+    command = "answer"
     recipe = "answer"
 
     # No setting here: questions are not trained on a TPU.

@@ -220,19 +220,20 @@ def make_task(settings, dataset, metric, encoder, tokenizer):
     """Reads the parts of the data set."""
     length = settings.sequence_length
 
-    def windows(split, given, count=None, is_predicted=False):
-        questions = read(settings, dataset, split, given, is_predicted)[:count]
+    def windows(split, of_split, given, count=None, is_predicted=False):
+        with named_as(split=of_split):
+            questions = read(settings, dataset, split, given, is_predicted)[:count]
         return tfeff.data.make_span_features(
             questions, tokenizer, length, settings.stride
         )
 
     dev_split = settings.dev_split or dataset.dev_splits[0]
-    train = windows("train", "train", settings.train_examples)
-    dev = windows(dev_split, "dev", settings.dev_examples)
+    train = windows("train", "task", "train", settings.train_examples)
+    dev = windows(dev_split, "dev_split", "dev", settings.dev_examples)
     to_predict = predicted_baseline = None
     if split := settings.predict_split:
         given = "test" if settings.test else "train" if split == "train" else "dev"
-        to_predict = windows(split, given, is_predicted=True)
+        to_predict = windows(split, "predict_split", given, is_predicted=True)
     print(
         f"{len(train.questions):,} questions in {len(train):,} windows to train "
         f"on; {len(dev.questions):,} in {len(dev):,} to choose the best by"
@@ -272,8 +273,7 @@ def read(settings, dataset, split, given, is_predicted):
     """The questions of a part of the file `given`."""
     options = {"skip_mismatched": True} if settings.skip_mismatched else {}
     path = getattr(settings, given)
-    of_split = "predict_split" if split == settings.predict_split else "dev_split"
-    with named_as(split=of_split, folder=given):
+    with named_as(folder=given):
         found = dataset.read(split, path, **options)
     questions, count = found.questions, len(found.skipped)
     if is_predicted:

@@ -28,6 +28,8 @@ class CacheSettings(CorpusSettings):
     complete.
     """
 
+    command = "cache"
+
     cache_dir: str = setting("Folder to write, or a URL.", fixed=False)
     tokenizer_sample: int | None = setting(
         "Bytes of text that the tokenizer is trained on, in documents drawn by a hash; "

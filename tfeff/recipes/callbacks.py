@@ -14,6 +14,7 @@ import keras
 from tfeff.training.other_weights import check_class_leaves_weights
 from tfeff.utils.files import write_text
 from tfeff.utils.near_misses import near_miss
+from tfeff.utils.reading import is_there
 
 _EXAMPLE = "package.Class or package.Class(name=value)"
 _WANDB_ID = "wandb_id.txt"
@@ -219,7 +220,7 @@ def _wandb_run(name, config, id_file):
 
 def _wandb_id(path):
     """The identifier that the file keeps; a new one at first."""
-    if not os.path.exists(path):
+    if not is_there(path):
         os.makedirs(os.path.dirname(path), exist_ok=True)
         write_text(path, secrets.token_hex(4))
     with open(path, encoding="utf-8") as file:

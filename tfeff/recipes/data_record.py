@@ -94,7 +94,7 @@ def keep_data(
             f"{', '.join(names)} than there are now for {dataset.name}"
         )
     found = {**there, **found}
-    if run.is_chief and there != found:
+    if there != found:
         write_text(run.path(READ_DATA), json.dumps(found, indent=2))
     note_versions(run)
 

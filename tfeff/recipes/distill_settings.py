@@ -56,6 +56,8 @@ class DistillSettings(RunSettings):
     tokenizer, after a task `model.keras`, and `export/`: a SavedModel that takes text.
     """
 
+    command = "distill"
+
     run_dir: str = setting("Folder or URL of the run.", fixed=False)
     stage: str = setting(
         "The stage: a general encoder, or a task.",

@@ -44,6 +44,8 @@ class EmbedSettings(TuningSettings):
     gives `sentence_embeddings`.
     """
 
+    command = "embed"
+
     # No settings here: the texts of a batch are contrasted with each other, so that it
     # is not divided, and nothing is drawn.
     accumulation_steps: ClassVar[Any] = 1  # type: ignore[misc]

@@ -199,7 +199,7 @@ def _check_as_configured(model, chosen, of_run):
 def _is_of_an_objective(run_dir):
     """Whether a folder is of a run that `read_settings` reads."""
     try:
-        return "objective" in read_config(run_dir)
+        return _settings_class(read_config(run_dir)) is not None
     except ValueError:
         return False
 
@@ -312,17 +312,23 @@ class EachToken(tfeff.data.Examples):
 def read_settings(run_dir: str) -> PretrainSettings:
     """The settings of a run of pretraining or stacking."""
     config = read_config(run_dir)
-    if "objective" not in config:
+    cls = _settings_class(config)
+    if cls is None:
         raise ValueError(
             "`run_dir` must be of `tfeff pretrain` or `tfeff stack`. Of another run "
             "metrics.json has the metrics of its development set, and `tfeff finetune "
             f"--predict_split` predicts other parts. Received: run_dir={run_dir!r}"
             f"{_as_preset(run_dir)}"
         )
-    cls = StackSettings if "doublings" in config else PretrainSettings
     with named_as(directory="run_dir"):
         config = upgraded(cls, run_dir, config)
     return cls.from_config(config, run_dir=run_dir)
+
+
+def _settings_class(config):
+    """The class of a run's settings; `None` of another command's."""
+    classes = (PretrainSettings, StackSettings)
+    return next((x for x in classes if x.command == config.get("command")), None)
 
 
 def perplexity(loss: float) -> float:

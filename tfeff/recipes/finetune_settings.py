@@ -60,6 +60,7 @@ class FinetuneSettings(TuningSettings):
     after it is new.
     """
 
+    command = "finetune"
     recipe = "finetune"
 
     run_dir: str = setting("Folder or URL of the run.", fixed=False)

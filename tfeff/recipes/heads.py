@@ -15,7 +15,7 @@ from tfeff.encoders.preset_heads import (
 )
 from tfeff.objectives.heads import heads_of, trained_model, weights_beside
 from tfeff.recipes.runs import read_config
-from tfeff.storage.arguments import READ_MODEL, paths
+from tfeff.storage.arguments import READ_HEADS, READ_MODEL, paths
 from tfeff.tasks.pretrained import find_preset, split_step
 from tfeff.tasks.saved_models import masked_lm_settings
 from tfeff.training.checkpoint_file import load_checkpoint
@@ -36,7 +36,7 @@ class PretrainedHeads:
             another one are not read.
     """
 
-    @paths(pretrained=READ_MODEL)
+    @paths(pretrained=READ_HEADS)
     def __init__(self, pretrained: str, objective: str):
         self.objective = objective
         run_dir, step = split_step(pretrained)

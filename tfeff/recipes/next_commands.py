@@ -3,6 +3,14 @@
 import csv
 import io
 import shlex
+from collections.abc import Iterable
+
+_repeated: list[str] = []
+
+
+def repeat(flags: Iterable[str]) -> None:
+    """Flags without which the commands that are printed from now on would fail."""
+    _repeated[:] = flags
 
 
 def print_finetune_next(pretrained: str) -> None:
@@ -23,4 +31,4 @@ def print_report_next(run_dir: str) -> None:
 
 def print_next(purpose: str, *command: str) -> None:
     """Prints what to do next, and the command of tfeff that does it."""
-    print(f"next, {purpose}:\n  {shlex.join(['tfeff', *command])}")
+    print(f"next, {purpose}:\n  {shlex.join(['tfeff', *command, *_repeated])}")

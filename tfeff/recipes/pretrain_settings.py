@@ -53,6 +53,7 @@ class PretrainSettings(CorpusSettings, OptimizerSettings):
     text.
     """
 
+    command = "pretrain"
     recipe = "pretrain"
     # A setting of `StackSettings` alone: others have it from `preset` and `override`.
     num_layers: ClassVar[Any] = None

@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import os
 
 import tensorflow as tf
 
@@ -25,9 +24,10 @@ from tfeff.tasks.run_tokenizer import (
     has_run_tokenizer,
     load_run_tokenizer,
     save_run_tokenizer,
+    seal_run_tokenizer,
 )
 from tfeff.utils.naming import named_as
-from tfeff.utils.run_files import CACHE, TOKENIZER_FILE
+from tfeff.utils.run_files import CACHE
 
 
 def make_data(run, settings):
@@ -149,8 +149,7 @@ def _tokenizer(run, given, documents, settings):
         if given is None:
             given = train_tokenizer(documents, settings)
         save_run_tokenizer(given, run.directory)
-    if os.path.exists(run.path(TOKENIZER_FILE)):  # A folder has its own digests.
-        run.seal(TOKENIZER_FILE)
+    seal_run_tokenizer(run.directory)
     return load_run_tokenizer(run.directory) if given is None else given
 
 

@@ -62,7 +62,7 @@ def report(settings: ReportSettings) -> dict[str, dict[str, dict[str, float]]]:
     from tfeff.recipes import ReportSettings, report
 
     os.makedirs("done/rte")  # As `finetune` leaves it.
-    config = {"task": "RTE", "pretrained": "mlm"}
+    config = {"command": "finetune", "task": "RTE", "pretrained": "mlm"}
     best = {"mean": {"dev_accuracy": 0.75}}
     for name, content in (
         ("config.json", config),

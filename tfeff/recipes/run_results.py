@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from tfeff.datasets.aliases import ALIASES
 from tfeff.datasets.glue import SCORED_TASKS
+from tfeff.recipes.answer_settings import AnswerSettings
+from tfeff.recipes.finetune_settings import FinetuneSettings
 from tfeff.storage.arguments import READ_RESULTS, paths
 from tfeff.storage.fetching import matching_folders
 from tfeff.utils.job_output import say
@@ -102,13 +104,11 @@ def read_results(patterns, matching):
 def _read(folder):
     """The `Result` of the run in a folder."""
     config, metrics = (_json(folder, name) for name in (CONFIG, METRICS))
-    is_question = "grid" in metrics
-    # The metrics of `embed` have a best cell, too, beside those before the training.
-    is_text = "best" in metrics and "untrained" not in metrics
-    if not ("task" in config and "pretrained" in config and (is_question or is_text)):
+    command = config.get("command")
+    is_question = command == AnswerSettings.command
+    if not is_question and command != FinetuneSettings.command:
         raise _NoScores("a run of another command")
-    # Earlier runs of questions name it in their settings alone, if it is not "dev".
-    part = metrics.get("dev_split") or config.get("dev_split") or "dev"
+    part = metrics.get("dev_split")
     predicted = None
     if is_question and (name := _predicted(folder, part)):
         part, predicted = name, _json(folder, f"{PREDICTIONS}/{name}/{METRICS}")
@@ -117,8 +117,7 @@ def _read(folder):
         if is_question:
             # The best seed was chosen by the development set: its scores are means over
             # the seeds, as those of texts are.
-            best = metrics["grid"].get("best", {"mean": metrics})
-            found = predicted or best["mean"]
+            found = predicted or metrics["grid"]["best"]["mean"]
             scores = {name: _number(found[name]) for name in ("f1", "exact_match")}
         else:
             scores = _text_scores(metrics)
@@ -126,7 +125,7 @@ def _read(folder):
         if baseline is not None:
             of_baseline = {name: _number(baseline["metrics"][name]) for name in scores}
             baseline = {"name": _text(baseline["name"]), "metrics": of_baseline}
-        scored_by = part if is_question else _text(metrics["metric"])
+        scored_by = _text(part) if is_question else _text(metrics["metric"])
         is_fixed = task in SCORED_TASKS
         data = "" if is_fixed else config.get("data", "").rstrip("/")
         if predicted:

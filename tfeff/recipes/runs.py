@@ -66,18 +66,18 @@ def upgraded(cls: type[Settings], folder: str, config: dict) -> dict:
         config: what its `config.json` holds.
 
     Raises:
-        ValueError: if it has names that are no settings of the class, which names the
-            argument `directory`; if a value is none that the setting can have, which
-            names the file.
+        ValueError: if it is of another command, or has names that are no settings of
+            the class, which names the argument `directory`; if a value is none that
+            the setting can have, which names the file.
     """
-    known = {field.name for field in fields_of(cls)}
+    command = config.get("command")
+    known = {"command", *(field.name for field in fields_of(cls))}
     others = sorted(set(config) - known)
-    lacking = [name for name in cls.always if name not in config]
-    if others or lacking:
+    if command != cls.command or others:
         difference = (
-            f"{cls.__name__} has no {', '.join(others)}"
-            if others
-            else f"it has no {', '.join(lacking)}"
+            f"it has command={command!r:.80}, not {cls.command!r}"
+            if command != cls.command
+            else f"{cls.__name__} has no {', '.join(others)}"
         )
         raise ValueError(
             "`directory` must be another folder, or one that this command has made. "

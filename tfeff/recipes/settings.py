@@ -40,18 +40,17 @@ class Settings:
     a string stands for a tuple of one.
 
     Attributes:
+        command: the command whose settings they are, of those that keep them.
         recipe: the recipe whose named configurations fill in the settings; `None` if
             there are none.
-        always: settings without which a configuration is of another command, whose
-            settings these ones have, too.
 
     Raises:
         TypeError: if a value has another type than its field.
         ValueError: if it is out of the field's bounds or not one of its choices.
     """
 
+    command: typing.ClassVar[str]
     recipe: typing.ClassVar[str | None] = None
-    always: typing.ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self):
         for field in fields_of(type(self)):
@@ -94,12 +93,13 @@ class Settings:
         )
 
     def config(self) -> dict:
-        """The settings that a run keeps, as JSON has them."""
-        return {
+        """The command and the settings that a run keeps, as JSON has them."""
+        kept = {
             field.name: field.to_json(getattr(self, field.name))
             for field in fields_of(type(self))
             if field.fixed
         }
+        return {"command": self.command} | kept
 
     @classmethod
     def upgraded(cls, config: Mapping) -> dict:
@@ -107,7 +107,7 @@ class Settings:
 
         Settings that it lacks have their defaults; names that are no settings stay.
         """
-        upgraded = dict(config)
+        upgraded = {"command": cls.command} | dict(config)
         for field in fields_of(cls):
             if field.name in upgraded:
                 upgraded[field.name] = field.to_json(
@@ -127,9 +127,15 @@ class Settings:
 
         Raises:
             TypeError: if it is no mapping.
-            ValueError: if it has names that are no settings.
+            ValueError: if it is of another command, or has names that are no settings.
         """
         check_mapping("config", config, "names to JSON values")
+        config = {"command": cls.command} | dict(config)
+        if (command := config.pop("command")) != cls.command:
+            raise ValueError(
+                f"`config` must have settings of {cls.__name__}. Received: "
+                f"command={command!r:.80}"
+            )
         known = {field.name: field for field in fields_of(cls) if field.fixed}
         if unknown := sorted(set(config) - set(known)):
             raise ValueError(

@@ -30,10 +30,10 @@ class StackSettings(PretrainSettings):
     share them in groups (`--override=sharing_group_size=N`) can.
     """
 
+    command = "stack"
     # No settings here: a pretrained encoder has no shallower one to begin with.
     pretrained: ClassVar[None] = None  # type: ignore[misc]
     swap_positions: ClassVar[None] = None  # type: ignore[misc]
-    always = ("doublings",)
 
     preset: str | None = setting(  # type: ignore[assignment]
         "A name of tfeff.encoders.presets(); default: shatter_tiny.", None

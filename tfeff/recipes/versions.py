@@ -24,13 +24,11 @@ def note_versions(run: tfeff.training.RunDirectory) -> None:
 
     Args:
         run: its directory, where `versions.json` has, by library, the versions of all
-            starts in their order. Of several workers the chief writes it.
+            starts in their order.
 
     Raises:
         ValueError: if that file is damaged.
     """
-    if not run.is_chief:
-        return
     path = run.path(_FILE)
     with advised("It is a record alone: delete it to begin a new one"):
         noted = read_object(path, run.directory) if is_there(path) else {}

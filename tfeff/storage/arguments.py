@@ -13,11 +13,13 @@ from typing import Any, ParamSpec, TypeVar
 from tfeff.storage.fetching import fetch_folder, keep_copy
 from tfeff.storage.local import local_of, local_path, local_run
 from tfeff.storage.manifest import local_files, read_manifest
+from tfeff.storage.naming import named_by_urls, split_step
 from tfeff.storage.place import Place
 from tfeff.storage.publishing import check_new, check_publishable, publish_folder
 from tfeff.storage.staging import staged, staging_dir
 from tfeff.utils.digests import FILE_NAME, SUFFIX, read_digests
 from tfeff.utils.files import check_regular
+from tfeff.utils.job_output import say
 from tfeff.utils.partial import temporary_folder
 from tfeff.utils.paths import check_path, is_hub_address, is_url
 from tfeff.utils.run_files import BESIDE_MODEL, is_in
@@ -69,6 +71,7 @@ def paths(**accesses: Access) -> Callable[[Callable[P, R]], Callable[P, R]]:
             except TypeError:
                 return function(*args, **kwargs)  # It says what is wrong.
             urls: dict[str, str] = {}
+            written: dict[str, str] = {}
             with contextlib.ExitStack() as stack:
                 for name, access in accesses.items():
                     value: Any = given.arguments.get(name)
@@ -85,9 +88,12 @@ def paths(**accesses: Access) -> Callable[[Callable[P, R]], Callable[P, R]]:
                         )
                     path = stack.enter_context(access.open(name, value))
                     given.arguments[name] = path
+                    urls[path] = value
                     if access.writes:
-                        urls[path] = value
-                return _with_urls(function(*given.args, **given.kwargs), urls)
+                        written[path] = value
+                with named_by_urls(urls):
+                    result = function(*given.args, **given.kwargs)
+                return _with_urls(result, written)
 
         return with_local_paths
 
@@ -176,18 +182,18 @@ def _reading(name: str, url: str, **options: Any) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _reading_model(name: str, url: str) -> Iterator[str]:
-    run, at, step = url.rpartition("@")
-    if at and step.isdecimal():
+def _reading_model(name: str, url: str, newest: bool = False) -> Iterator[str]:
+    run, step = split_step(url)
+    if step:
         yield f"{local_run(name, run, int(step))}@{step}"
     else:
-        yield local_run(name, url)
+        yield local_run(name, url, newest=newest)
 
 
 @contextlib.contextmanager
 def _reading_tokenizer(name: str, url: str) -> Iterator[str]:
-    run, at, step = url.rpartition("@")
-    if at and step.isdecimal():
+    run, step = split_step(url)
+    if step:
         yield f"{local_path(name, run, select=_of_tokenizer)}@{step}"
         return
     place = Place(name, url)
@@ -298,16 +304,29 @@ def _kept_where_it_fails(path: str) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError) as error:
-        kept = tempfile.mkdtemp(prefix="not-uploaded-", dir=staging_dir())
-        kept = os.path.join(kept, os.path.basename(path))
-        os.rename(path, kept)
-        raise type(error)(f"{error}. What was to be uploaded is in {kept}") from error
+        raise type(error)(f"{error}. {_set_aside(path)}") from error
+    except BaseException:  # Such as Ctrl-C, and the SystemExit of a command's SIGTERM.
+        say(_set_aside(path))
+        raise
+
+
+def _set_aside(path):
+    """Moves what was not uploaded to where it stays; the sentence that says so."""
+    kept = tempfile.mkdtemp(prefix="not-uploaded-", dir=staging_dir())
+    kept = os.path.join(kept, os.path.basename(path))
+    os.rename(path, kept)
+    return f"What was to be uploaded is in {kept}"
 
 
 READ = Access("read", _reading)
 READ_WHOLE = Access("read, with its manifest", functools.partial(_reading, whole=True))
 READ_MODEL = Access(
     "read, with its manifest: of a run, the model alone", _reading_model
+)
+# The preset of a run of pretraining is an encoder without heads.
+READ_HEADS = Access(
+    "read, with its manifest: of a run, the model and its newest checkpoint",
+    functools.partial(_reading_model, newest=True),
 )
 READ_TOKENIZER = Access("read: the tokenizer alone", _reading_tokenizer)
 READ_RESULTS = Access(

@@ -114,7 +114,7 @@ def fresh_folder(name: str, url: str) -> Iterator[str]:
     os.makedirs(parent, exist_ok=True)
     with temporary_folder(parent) as copy:
         fill_whole(folder, manifest.below(inside), copy)
-        yield os.path.join(copy, *inside.split("/"))
+        yield os.path.join(copy, *inside.split("/")) if inside else copy
 
 
 def matching_folders(name: str, pattern: str) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tfeff.storage.fetching import fetch_folder, fresh_folder, is_uploaded
+from tfeff.storage.naming import named_by_urls
 from tfeff.utils.paths import check_path, is_url
 from tfeff.utils.run_files import (
     BESIDE_MODEL,
@@ -68,7 +69,7 @@ def current_folder(name: str, value: Any) -> Iterator[str]:
     if own is not None:
         yield own
         return
-    with fresh_folder(name, value) as folder:
+    with fresh_folder(name, value) as folder, named_by_urls({folder: value}):
         yield folder
 
 

@@ -312,7 +312,9 @@ class RemoteRun:
         """A state of the files that changes with them, but for those that grow."""
         found = {}
         for name, path in paths.items():
-            if not name.startswith(_GROWING) and os.path.exists(path):
+            if name.startswith(_GROWING):
+                continue
+            with contextlib.suppress(FileNotFoundError):  # Deleted in the meantime.
                 status = os.stat(path)
                 found[name] = (status.st_ino, status.st_size, status.st_mtime_ns)
         return found

@@ -356,7 +356,8 @@ def _folder_hint(path, present, missing):
     if len(missing) == 1 and TOKENIZER_CONFIG not in present:
         return (
             ", as `tfeff convert` leaves it where the source has no files of one: put "
-            "them beside the source's weights and convert it again. "
+            "them beside the source's weights and convert it again; or as "
+            "`save_to_preset` leaves it: `tfeff.tasks.save_pretrained` saves both. "
             "`tfeff.encoders.Encoder.from_preset` reads the encoder"
         )
     return ""

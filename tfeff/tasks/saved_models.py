@@ -15,7 +15,7 @@ from tfeff.objectives.heads import heads_of, trained_model
 from tfeff.objectives.masked_lm import MaskedLM
 from tfeff.objectives.masked_lm_head import HEAD_SETTINGS
 from tfeff.objectives.objective import Objective, OptionError
-from tfeff.storage.arguments import READ_MODEL, paths
+from tfeff.storage.arguments import READ_HEADS, READ_MODEL, paths
 from tfeff.tasks import (  # noqa: F401
     classifier,
     multiple_choice,
@@ -102,7 +102,7 @@ def load_task(
     return model, tokenizer
 
 
-@paths(path=READ_MODEL)
+@paths(path=READ_HEADS)
 def load_objective(
     path: str | os.PathLike, objective: str
 ) -> tuple[Objective, keras_hub.tokenizers.Tokenizer]:

@@ -91,6 +91,12 @@ def load_notes(path: str) -> dict:
         return _notes_in(archive)
 
 
+def check_whole(path: str) -> None:
+    """Raises a ValueError unless all parts of a checkpoint have their checksums."""
+    with _archive(path) as archive:
+        _check_parts(archive)
+
+
 @paths(path=READ)
 def load_checkpoint(path: str | os.PathLike, compile: bool = True) -> keras.Model:
     """Loads a model that `save_checkpoint` saved, ready to train on.
@@ -116,8 +122,7 @@ def load_checkpoint(path: str | os.PathLike, compile: bool = True) -> keras.Mode
     path = check_path("path", path)
     _check_digest(path)
     with _archive(path) as archive:
-        if damaged := archive.testzip():
-            raise zipfile.BadZipFile(f"bad checksum of {damaged}")
+        _check_parts(archive)
         notes = _notes_in(archive)
         seeds = _json_in(archive, _SEEDS, list)
     if (named := step_in_name(os.path.basename(path))) is not None:
@@ -165,6 +170,11 @@ def _check_optimizer_is_loaded(model, path):
         f"{saved} variables, and the loaded optimizer {found}; {reason}. "
         "`compile=False` loads the weights alone"
     )
+
+
+def _check_parts(archive):
+    if damaged := archive.testzip():
+        raise zipfile.BadZipFile(f"bad checksum of {damaged}")
 
 
 def _check_digest(path):

@@ -82,6 +82,8 @@ def double_depth(
             scales = isinstance(model.optimizer, keras.optimizers.LossScaleOptimizer)
             compilation["auto_scale_loss"] = scales
         grown.compile_from_config(compilation)
+        if grown.optimizer is None:
+            return grown
         if not grown.optimizer.built:
             grown.optimizer.build(grown.trainable_variables)
         if optimizer == "copy" and model.optimizer.built:

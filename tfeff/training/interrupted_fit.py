@@ -36,7 +36,7 @@ def interrupted_step(folder: str) -> int:
     if not is_there(folder):
         return 0
     with _with_remedy(folder):
-        check_digests(folder, (_STATE,))
+        check_digests(folder)
         return int(read_object(os.path.join(folder, _STATE))["step"])
 
 
@@ -140,7 +140,6 @@ def _save(model, folder, step, best):
 def _restore(model, folder, best):
     """Puts everything back; returns the state of the metrics."""
     with _with_remedy(folder):
-        check_digests(folder)
         state = read_object(os.path.join(folder, _STATE))
     arrays = load_file(os.path.join(folder, _WEIGHTS))
     if not model.optimizer.built:

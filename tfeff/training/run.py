@@ -16,6 +16,7 @@ from tfeff.storage.remote_run import RemoteRun, open_remote_run
 from tfeff.storage.run_copy import RunCopy
 from tfeff.training import run_folder, run_lock, run_seal
 from tfeff.training.agreement import check_equal_settings, open_together, share
+from tfeff.training.checkpoint_file import check_whole
 from tfeff.training.checkpoints import check_kept_steps
 from tfeff.training.early_stopping import check_patience
 from tfeff.training.lost_workers import lost_workers_named
@@ -32,6 +33,7 @@ from tfeff.utils.backend import check_tensorflow
 from tfeff.utils.checks import check_callable, check_integer, check_json, differences
 from tfeff.utils.files import write_text
 from tfeff.utils.job_output import say
+from tfeff.utils.naming import advised
 from tfeff.utils.partial import remove_partial
 from tfeff.utils.paths import check_path, is_url
 from tfeff.utils.reading import is_there
@@ -306,12 +308,20 @@ class RunDirectory:
         files that it did not change stay, also where it is killed: then a line on
         standard error names the others at the start behind it. Of several workers the
         chief does it.
+
+        Raises:
+            ValueError: if a checkpoint, which may be of an earlier start, is damaged:
+                its digest would call it whole.
         """
         if not self.is_chief:
             return
         with self.published():
             if not is_there(self.path(CONFIG)):  # Somebody deleted it.
                 self._write_config()
+            with advised("The run ends without it: delete it, and start again"):
+                for name in run_seal.sealed_names(self.directory):
+                    if name.endswith(".keras"):
+                        check_whole(self.path(name))
             run_seal.seal_folder(self.directory)
 
     @lost_workers_named()

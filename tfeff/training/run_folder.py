@@ -7,7 +7,8 @@ from tfeff.storage.manifest import OF_UPLOADS
 from tfeff.utils.checks import differences
 from tfeff.utils.json_files import read_object
 from tfeff.utils.partial import PARTIAL
-from tfeff.utils.run_files import CONFIG, LOCK, PRESET
+from tfeff.utils.reading import is_there
+from tfeff.utils.run_files import CONFIG, LOCK, MADE, PRESET
 
 
 def files(directory: str) -> set[str]:
@@ -26,11 +27,23 @@ def check_kind(directory: str) -> None:
     is_folder = os.path.isdir(directory)
     names = files(directory) if is_folder else set()
     if not is_folder or (names and CONFIG not in names):
-        found = "has other content and no config.json" if is_folder else "is a file"
+        found = "has other content and no config.json"
+        if not is_folder:
+            is_link = os.path.islink(directory)
+            found = "is a link to what is no folder" if is_link else "is a file"
         raise ValueError(
             "`directory` must be a run's, empty, or not there yet. Received: "
             f"{directory}, which {found}"
         )
+    # What a missing disk holds would seem to be missing, and be made anew in its place.
+    for name in sorted(names & {*MADE}):
+        path = os.path.join(directory, name)
+        if os.path.islink(path) and not is_there(path):
+            raise ValueError(
+                "`directory` must have what its links lead to, such as a disk that is "
+                f"not there now. Received: {directory}, whose {name} is a link to "
+                f"{os.readlink(path)!r}, where there is nothing"
+            )
     if uploaded := sorted(names & {*OF_UPLOADS}):
         raise ValueError(
             "`directory` must be given by its URL where tfeff has uploaded it, "

@@ -32,20 +32,27 @@ def seal_file(path: str) -> None:
 
 
 def seal_folder(folder: str) -> None:
-    """Notes the digests of all files of a folder and below.
-
-    It leaves out what is unfinished, is not a file, or has a line break in its name.
-    """
+    """Notes the digests of all files of a folder and below, see `sealed_names`."""
     digests = {
-        name: sha256(os.path.join(folder, name))
-        for name in files_below(folder)
-        if os.path.basename(name) not in (LOCK, _EARLIER)
-        and not (PARTIAL in name or "\n" in name)
-        and os.path.isfile(os.path.join(folder, name))
+        name: sha256(os.path.join(folder, name)) for name in sealed_names(folder)
     }
     write_list(os.path.join(folder, FILE_NAME), digests)
     with contextlib.suppress(FileNotFoundError):
         os.remove(os.path.join(folder, _EARLIER))
+
+
+def sealed_names(folder: str) -> list[str]:
+    """The files of a folder and below whose digests are noted.
+
+    They are all but what is unfinished, is not a file, or has a line break in its name.
+    """
+    return [
+        name
+        for name in files_below(folder)
+        if os.path.basename(name) not in (LOCK, _EARLIER)
+        and not (PARTIAL in name or "\n" in name)
+        and os.path.isfile(os.path.join(folder, name))
+    ]
 
 
 def seal_folder_once(folder: str) -> None:

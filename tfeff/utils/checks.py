@@ -204,7 +204,7 @@ def check_iterable(name: str, value: Any, what: str) -> Iterable:
     is_iterable = isinstance(value, Iterable) and not isinstance(value, (str, bytes))
     # An array without an axis has the method, which raises.
     if not is_iterable or getattr(value, "shape", None) == ():
-        raise TypeError(f"`{name}` must be {what}. Received: {name}={value!r}")
+        raise TypeError(f"`{name}` must be {what}. Received: {name}={value!r:.80}")
     return value
 
 
@@ -279,7 +279,7 @@ def check_keywords(owner: str, keywords: Mapping, known: Iterable[str]) -> None:
         if name not in known:
             raise TypeError(
                 f"`{name}` must be left out: it is no argument of `{owner}`. "
-                f"Received: {name}={value!r}.{near_miss(name, known)}"
+                f"Received: {name}={value!r:.80}.{near_miss(name, known)}"
             )
 
 

@@ -12,7 +12,7 @@ from typing import IO
 import numpy as np
 
 from tfeff.utils.files import write_text
-from tfeff.utils.reading import walk
+from tfeff.utils.reading import is_there, walk
 
 FILE_NAME = "SHA256SUMS"
 SUFFIX = ".sha256"
@@ -175,8 +175,8 @@ def read_digests(folder: str) -> dict[str, str]:
 
 def known_digests(folder: str) -> dict[str, str]:
     """`read_digests`; none where the folder has no `SHA256SUMS`."""
-    is_there = os.path.exists(os.path.join(folder, FILE_NAME))
-    return read_digests(folder) if is_there else {}
+    has_digests = is_there(os.path.join(folder, FILE_NAME))
+    return read_digests(folder) if has_digests else {}
 
 
 def files_below(folder: str) -> list[str]:

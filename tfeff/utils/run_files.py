@@ -26,6 +26,11 @@ BESIDE_MODEL = (
     *(CACHE, CELLS, EXPORT, INTERRUPTED, INTERRUPTED_LAYERS, PLOTS, PREDICTIONS),
     TENSORBOARD,
 )
+# What a run would make anew if it were missing.
+MADE = (
+    *(METRICS, METRICS_TABLE, MODEL, READ_DATA, TOKENIZER_FILE, TOKENIZER_FOLDER),
+    *(CHECKPOINTS, PRESET, *BESIDE_MODEL),
+)
 
 
 def checkpoint_name(step: int) -> str:

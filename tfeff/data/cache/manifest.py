@@ -208,9 +208,8 @@ def _parsed(kind: type, content: Any) -> Any:
     fields = {field.name: field for field in dataclasses.fields(kind)}
     for name, field in fields.items():
         if name not in content:
-            if field.default is dataclasses.MISSING:
-                raise ValueError(f"it has no {name}")
-        elif type(content[name]) not in _JSON[field.type]:
+            raise ValueError(f"it has no {name}")
+        if type(content[name]) not in _JSON[field.type]:
             raise ValueError(f"{name} is {content[name]!r:.80}")
     if unknown := content.keys() - fields.keys():
         raise ValueError(f"it has an unknown {min(unknown)}")

@@ -268,7 +268,7 @@ def _read_examples(dataset, column: str) -> Iterator[str]:
 
 def _string(value: object, what: str) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{what} must be a string. Received: {value!r}")
+        raise ValueError(f"{what} must be a string. Received: {value!r:.80}")
     if has_surrogate(value):
         raise ValueError(f"{what} must be Unicode text. Received: {value!a:.80}")
     return value

@@ -23,6 +23,7 @@ from tfeff.utils.digests import check_file
 from tfeff.utils.disks import system_folder
 from tfeff.utils.files import write_bytes
 from tfeff.utils.paths import check_path
+from tfeff.utils.reading import is_there
 
 SPECIAL_NAMES = ("pad_token_id", "cls_token_id", "sep_token_id", "mask_token_id")
 FRAME_NAMES = SPECIAL_NAMES[:3]  # The tokens around texts.
@@ -210,7 +211,7 @@ def save_tokenizer(
     path = check_path("path", path)
     content = _content(tokenizer)
     _check_is_read_back(tokenizer, content)
-    if os.path.exists(path):
+    if is_there(path):
         with open(path, "rb") as file:
             if file.read() == content:
                 return

@@ -6,6 +6,7 @@ from keras import ops
 
 from tfeff.compat.saving import untracked
 from tfeff.encoders import Encoder
+from tfeff.encoders.frozen_teachers import freeze_teacher
 from tfeff.encoders.layer_states import layer_states, make_with_states
 from tfeff.layers.record_layers import PROBABILITIES, SCORES
 from tfeff.objectives.distillation.checks import (
@@ -211,10 +212,7 @@ class Distillation(DistributedModel):
         layers = make_layer_map(layer_map, *depths) if compares_layers else []
         if "attention" in weights:
             check_heads(*encoders, layers)
-        # It is set to True first: TensorFlow ignores the assignment of False to
-        # False, and layers that were made trainable since would stay so.
-        teacher.trainable = True
-        teacher.trainable = False
+        freeze_teacher(teacher, encoders[1])
         comparison = Comparison(
             student,
             teacher,
