@@ -3,6 +3,7 @@
 What is trained on changes between the starts, so that the weights do.
 """
 
+import functools
 import json
 import os
 import shutil
@@ -20,7 +21,7 @@ from tfeff.recipes import (
     embed,
     finetune,
 )
-from tfeff.recipes.run_exports import has_model, write_model
+from tfeff.recipes.run_exports import RunModel, has_model, write_model
 
 SIZES = dict(vocabulary_size=60, num_layers=1, max_sequence_length=24)
 SIZES |= dict(hidden_dim=16, intermediate_dim=16)
@@ -181,20 +182,22 @@ def test_a_start_that_ends_in_between_is_made_up_for(folder):
     for model, file in zip(models, files):
         tfeff.training.save_checkpoint(model, file)
     run = tfeff.training.RunDirectory("run", {})
-    options = dict(model=models[0], tokenizer=tokenizer())
-    write_model(run, **options, is_kept=False, save=lambda p: shutil.copy(files[0], p))
+
+    def write(index, is_kept=False, save=None):
+        save = save or functools.partial(shutil.copy, files[index])
+        return write_model(run, RunModel(models[index], is_kept, save), tokenizer())
+
+    write(0)
     assert has_model(run, files[0]) and not has_model(run, files[1])
 
     def fail(path):
         raise OSError("The disk is full")
 
-    options["model"] = models[1]
     for _ in range(2):
         with pytest.raises(OSError, match="full"):
-            write_model(run, **options, is_kept=has_model(run, files[1]), save=fail)
+            write(1, has_model(run, files[1]), fail)
         assert not has_model(run, files[1])
-    save = lambda path: shutil.copy(files[1], path)  # noqa: E731
-    exported = write_model(run, **options, is_kept=False, save=save)
+    exported = write(1)
     assert exported == tfeff.export.versions(run.path("export"))[-1]
     assert has_model(run, files[1])
     kept(folder / "run")
@@ -202,11 +205,9 @@ def test_a_start_that_ends_in_between_is_made_up_for(folder):
     assert not list((folder / "run").glob(".partial-*"))
     # The file of the model was deleted: its preset and export are another model's.
     os.remove(run.path("model.keras"))
-    options["model"] = models[0]
     with open(os.path.join(exported, "SHA256SUMS"), "rb") as file:
         digests = file.read()
-    save = lambda path: shutil.copy(files[0], path)  # noqa: E731
-    exported = write_model(run, **options, is_kept=False, save=save)
+    exported = write(0)
     assert has_model(run, files[0])
     kept(folder / "run")
     with open(os.path.join(exported, "SHA256SUMS"), "rb") as file:

@@ -43,10 +43,15 @@ from tfeff.recipes.settings import check_settings
 from tfeff.recipes.shared_examples import print_shared
 from tfeff.recipes.starting import load_for_training, print_frozen
 from tfeff.recipes.task_dataset import best_metric, find_dataset
-from tfeff.recipes.tuning import Tuning, best_model, enable_lora, load_best, make_grid
+from tfeff.recipes.tuning import (
+    Tuning,
+    best_model,
+    best_of,
+    enable_lora,
+    make_grid,
+)
 from tfeff.recipes.unknown_tokens import print_unknown
 from tfeff.training.run_seal import deleted_files
-from tfeff.utils.files import copy_file
 from tfeff.utils.json_files import read_object
 from tfeff.utils.naming import named_as
 from tfeff.utils.reading import is_there
@@ -323,22 +328,20 @@ def write_best(settings, run, task, tokenizer, summary):
     # They may be of a start that was stopped here, or of cells that were deleted since.
     with contextlib.suppress(FileNotFoundError):
         os.remove(run.path(METRICS))
-    model_path = best_model(summary)
-    is_kept = has_model(run, model_path)
-    model = load_best(settings, summary["best"]["folder"], run)
-    if not is_kept:
+    found = best_of(settings, summary, run)
+    if not found.is_kept:
         remove_predictions(run)
     longest = settings.max_answer_tokens
-    metrics, answers, served = score_served(model, task.dataset, task.dev, longest)
+    metrics, answers, served = score_served(
+        found.model, task.dataset, task.dev, longest
+    )
     replace_predictions(
         task.dataset, task.dev_split, asked(task.dev), answers, run.directory
     )
     write_model(
         run,
-        model,
+        found,
         tokenizer,
-        is_kept=is_kept,
-        save=lambda path: copy_file(model_path, path),
         sequence_length=settings.sequence_length,
         stride=settings.stride,
         max_answer_tokens=longest,

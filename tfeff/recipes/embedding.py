@@ -17,7 +17,7 @@ from tfeff.recipes.embed_settings import OF_SCORING, EmbedSettings
 from tfeff.recipes.heads import read_embedding_settings, read_own_head
 from tfeff.recipes.long_texts import print_long
 from tfeff.recipes.next_commands import print_finetune_next
-from tfeff.recipes.run_exports import has_model, same_weights, write_model
+from tfeff.recipes.run_exports import RunModel, same_weights, write_model
 from tfeff.recipes.runs import (
     check_batch_sizes,
     metrics_line,
@@ -29,9 +29,14 @@ from tfeff.recipes.settings import changed, check_settings
 from tfeff.recipes.starting import load_for_training, print_frozen
 from tfeff.recipes.task_dataset import best_metric, find_dataset
 from tfeff.recipes.task_scores import print_undefined
-from tfeff.recipes.tuning import Tuning, best_model, enable_lora, load_best, make_grid
+from tfeff.recipes.tuning import (
+    Tuning,
+    best_of,
+    enable_lora,
+    make_grid,
+)
 from tfeff.recipes.unknown_tokens import print_unknown
-from tfeff.utils.files import copy_file, write_text
+from tfeff.utils.files import write_text
 from tfeff.utils.naming import named_as
 from tfeff.utils.run_files import CELLS, METRICS, MODEL
 
@@ -148,21 +153,11 @@ def embed(
                 # Texts are scored and served in rows of the full length.
                 pad_to_longest=pads_to_longest(settings, encoder),
             )
-            model_path = best_model(summary)
-            model = load_best(settings, summary["best"]["folder"], run)
-            is_kept = has_model(run, model_path)
-            save = functools.partial(copy_file, model_path)
+            found = best_of(settings, summary, run)
         else:
-            is_kept = has_weights(run, model)
             save = functools.partial(tfeff.training.save_checkpoint, model)
-        exported = write_model(
-            run,
-            model,
-            tokenizer,
-            is_kept=is_kept,
-            save=save,
-            sequence_length=length,
-        )
+            found = RunModel(model, has_weights(run, model), save)
+        exported = write_model(run, found, tokenizer, sequence_length=length)
         tfeff.training.write_metrics(summary, run.path(METRICS))
         run.finish()
         if examples is not None:

@@ -20,7 +20,7 @@ from tfeff.recipes.predictions import (
     write_predictions,
     write_scores,
 )
-from tfeff.recipes.run_exports import export_options, has_model, write_model
+from tfeff.recipes.run_exports import export_options, write_model
 from tfeff.recipes.runs import (
     check_batch_sizes,
     open_run,
@@ -38,11 +38,16 @@ from tfeff.recipes.task_scores import (
     print_undefined,
     print_unlearnt,
 )
-from tfeff.recipes.tuning import Tuning, best_model, enable_lora, load_best, make_grid
+from tfeff.recipes.tuning import (
+    Tuning,
+    best_of,
+    enable_lora,
+    make_grid,
+)
 from tfeff.recipes.unknown_tokens import print_unknown
 from tfeff.recipes.unseen_segments import begin_as_first, check_segments
 from tfeff.training.checkpoint_folder import run_checkpoint
-from tfeff.utils.files import copy_file, write_text
+from tfeff.utils.files import write_text
 from tfeff.utils.naming import named_as
 from tfeff.utils.run_files import METRICS, MODEL, PLOTS
 
@@ -156,10 +161,9 @@ def finetune(
         write_text(run.path("summary.md"), f"{title}\n\n{table}")
         print(table, end="")
 
-        model_path = best_model(grid.summary)
-        model = load_best(settings, best["folder"], run)
-        is_kept = has_model(run, model_path)
-        if not is_kept:
+        found = best_of(settings, grid.summary, run)
+        model = found.model
+        if not found.is_kept:
             remove_predictions(run)
         if settings.predict_split:
             predict_part(task, model, settings.predict_split, run)
@@ -169,10 +173,8 @@ def finetune(
             draw(model.encoder, batches, run)
         exported = write_model(
             run,
-            model,
+            found,
             tokenizer,
-            is_kept=is_kept,
-            save=lambda path: copy_file(model_path, path),
             sequence_length=task.sequence_length,
             **export_options(task.train.examples),
         )

@@ -1,5 +1,6 @@
 """The model, preset and export of a run, over several starts of it."""
 
+import dataclasses
 import functools
 import os
 from collections.abc import Callable
@@ -41,14 +42,23 @@ def has_model(run: tfeff.training.RunDirectory, path: str) -> bool:
     return is_there(kept) and sha256(kept) == sha256(path)
 
 
+@dataclasses.dataclass(frozen=True)
+class RunModel:
+    """The model of a run, as far as an earlier start has kept it.
+
+    Attributes:
+        model: the model.
+        is_kept: whether the run's `model.keras` is there, and of this model.
+        save: called with a path, writes the model's file.
+    """
+
+    model: keras.Model
+    is_kept: bool
+    save: Callable[[str], object]
+
+
 def write_model(
-    run: tfeff.training.RunDirectory,
-    model: keras.Model,
-    tokenizer,
-    *,
-    is_kept: bool,
-    save: Callable[[str], object],
-    **options: Any,
+    run: tfeff.training.RunDirectory, found: RunModel, tokenizer, **options: Any
 ) -> str:
     """Writes the run's `model.keras`, its `preset/` and its export, all of one model.
 
@@ -57,28 +67,27 @@ def write_model(
 
     Args:
         run: the run directory.
-        model, tokenizer: what to keep.
-        is_kept: whether the run's `model.keras` is there, and of this model.
-        save: called with a path, writes the model's file.
+        found, tokenizer: what to keep.
         **options: those of `tfeff.export.save_version`.
 
     Returns:
         Where the export is.
     """
+    model = found.model
     write_preset = functools.partial(tfeff.tasks.save_pretrained, model, tokenizer)
     # A first start writes the model before the preset.
     has_others = any(is_there(run.path(name)) for name in (MODEL, PRESET))
-    if not is_kept and has_others:
+    if not found.is_kept and has_others:
         make_anew(run.path(PRESET), write_preset)
         exported = tfeff.export.save_version(
             model, tokenizer, run.path(EXPORT), **options
         )
         # Last, as the next start of a run that is killed before must do it all again.
-        save(run.path(MODEL))
+        found.save(run.path(MODEL))
         _tell_replaced(run, exported)
         return exported
-    if not is_kept:
-        save(run.path(MODEL))
+    if not found.is_kept:
+        found.save(run.path(MODEL))
     make_once(run.path(PRESET), write_preset)
     return export_once(run, model, tokenizer, **options)
 

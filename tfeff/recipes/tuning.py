@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +18,7 @@ from tfeff.recipes.baselines import scores_line
 from tfeff.recipes.callbacks import Callbacks
 from tfeff.recipes.embed_settings import EmbedSettings
 from tfeff.recipes.finetune_settings import FinetuneSettings
+from tfeff.recipes.run_exports import RunModel, has_model
 from tfeff.recipes.runs import check_finite, examples_in_step, make_optimizer
 from tfeff.recipes.starting import load_for_training
 from tfeff.training import interrupted_fit
@@ -108,24 +110,26 @@ def best_model(summary: Mapping) -> str:
     return path
 
 
-def load_best(
-    settings: TunedSettings, folder: str, run: tfeff.training.RunDirectory
-) -> keras.Model:
+def best_of(
+    settings: TunedSettings, summary: Mapping, run: tfeff.training.RunDirectory
+) -> RunModel:
     """The model of the best cell, whose adapters are copied to the run.
 
     Args:
         settings: of the recipe.
-        folder: the cell's.
+        summary: as of `best_model`.
         run: the run directory.
 
     Raises:
+        ValueError: if the cell has none any more.
         Diverged: if the model's weights are not finite.
     """
-    model = tfeff.training.load_checkpoint(os.path.join(folder, MODEL))
+    path = best_model(summary)
+    model = tfeff.training.load_checkpoint(path)
     check_finite(model)
     if settings.save_lora:
-        copy_file(os.path.join(folder, LORA), run.path(LORA))
-    return model
+        copy_file(os.path.join(os.path.dirname(path), LORA), run.path(LORA))
+    return RunModel(model, has_model(run, path), functools.partial(copy_file, path))
 
 
 @dataclasses.dataclass(frozen=True)

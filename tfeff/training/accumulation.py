@@ -18,24 +18,24 @@ from tfeff.training.losses import weights_are_shares
 from tfeff.training.replicas import num_replicas, sum_over_replicas
 
 
-def split_batch(model: keras.Model, data, num_parts: int, check_rows) -> dict:
-    """A batch in parts: every tensor `[B, ...]` as `[num_parts, B / num_parts, ...]`.
+def split_batch(model: keras.Model, data, check_rows) -> dict:
+    """A batch in `n = accumulation_steps` parts: `[B, ...]` as `[n, B / n, ...]`.
 
     Args:
         model: a compiled `DistributedModel`, whose loss is made of `GlobalMean`.
         data: this replica's batch: `(x, y, sample_weight)`, the last two optional.
-        num_parts: integer, the number of parts, all of equally many rows.
         check_rows: called with a number of rows that is known at run time alone and a
             message; returns the number, or fails with the message unless it is a
-            multiple of `num_parts`.
+            multiple of `n`.
 
     Returns:
         Dict of `x`, `shares` and, if the batch has them, `y` and `weight`: those of the
         targets in the loss, and those of the metrics.
 
     Raises:
-        ValueError: if the rows of the batch are not a multiple of `num_parts`.
+        ValueError: if the rows of the batch are not a multiple of `n`.
     """
+    num_parts = model.accumulation_steps
     x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
     # A part's losses are as large as the batch's, of which they are then the means.
     shares = keras.tree.map_structure(

@@ -13,22 +13,21 @@ from tfeff.training.accumulation import (
 )
 
 
-def train_in_parts(model: keras.Model, num_parts: int, *arguments):
+def train_in_parts(model: keras.Model, *arguments):
     """Does what `train_step` of a model does, on one part of the batch after another.
 
     Args:
         model: a compiled `DistributedModel`, whose loss is made of `GlobalMean`.
-        num_parts: integer, the number of parts.
         *arguments: those of `train_step`: the batch, after the state on JAX.
 
     Returns:
         What `train_step` returns.
 
     Raises:
-        ValueError: if the rows of the batch are not a multiple of `num_parts`, or
-            layers add losses of their own.
+        ValueError: if the rows of the batch are not a multiple of
+            `accumulation_steps`, or layers add losses of their own.
     """
-    return _STEPS[keras.backend.backend()](model, num_parts, *arguments)
+    return _STEPS[keras.backend.backend()](model, *arguments)
 
 
 def check_steps_per_execution(steps: int) -> None:
@@ -40,15 +39,17 @@ def check_steps_per_execution(steps: int) -> None:
         )
 
 
-def _on_tensorflow(model, num_parts, data):
+def _on_tensorflow(model, data):
     import tensorflow as tf
+
+    num_parts = model.accumulation_steps
 
     def check_rows(rows, message):
         check = tf.debugging.assert_equal(rows % num_parts, 0, message)
         with tf.control_dependencies([] if check is None else [check]):
             return tf.identity(rows)
 
-    parts = split_batch(model, data, num_parts, check_rows)
+    parts = split_batch(model, data, check_rows)
     weights = model.trainable_weights
     unconnected = set()
 
@@ -102,16 +103,16 @@ def _part(parts, index):
     return keras.tree.map_structure(lambda value: value[index], parts)
 
 
-def _on_torch(model, num_parts, data):
+def _on_torch(model, data):
     import torch
 
-    parts = split_batch(model, data, num_parts, None)
+    parts = split_batch(model, data, None)
     weights = model.trainable_weights
     # Others may be frozen in PyTorch's own way.
     trained = [i for i, w in enumerate(weights) if w.value.requires_grad]
     values = [weights[i].value for i in trained]
     sums, loss = [None] * len(weights), 0.0
-    for index in range(num_parts):
+    for index in range(model.accumulation_steps):
         part = _part(parts, index)
         scaled, of_part, outputs = loss_of_part(model, part)
         gradients = torch.autograd.grad(scaled, values, allow_unused=True)
@@ -132,10 +133,10 @@ def _on_torch(model, num_parts, data):
     return model.get_metrics_result()
 
 
-def _on_jax(model, num_parts, state, data):
+def _on_jax(model, state, data):
     import jax
 
-    parts = split_batch(model, data, num_parts, None)
+    parts = split_batch(model, data, None)
     trainable, others, optimizer, metrics = state
 
     def run(function, others, metrics, trainable=trainable):

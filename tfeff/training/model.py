@@ -299,7 +299,7 @@ class DistributedModel(
         data = self.prepare_batch(data)
         if self.accumulation_steps == 1:
             return super().train_step(*state, data)
-        return train_in_parts(self, self.accumulation_steps, *state, data)
+        return train_in_parts(self, *state, data)
 
     def test_step(self, *arguments: Any) -> Any:
         *state, data = arguments

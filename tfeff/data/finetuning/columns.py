@@ -79,7 +79,7 @@ def check_label_names(values: Any) -> tuple[str, ...]:
     return names
 
 
-def check_classes(values: Any, label_names: tuple[str, ...], of: str = "") -> Any:
+def label_column(values: Any, label_names: tuple[str, ...], of: str = "") -> Any:
     """Returns indices of the names as a new array `[N]` of int32, or raises.
 
     `of` is the end of the error's message: whose labels they are.
@@ -108,7 +108,7 @@ def check_classes(values: Any, label_names: tuple[str, ...], of: str = "") -> An
     return labels
 
 
-def check_ratings(values: Any) -> np.ndarray:
+def rating_column(values: Any) -> np.ndarray:
     """Returns finite numbers as a new array `[N]` of float32, or raises."""
     ratings = as_array("labels", values, "numbers")
     if ratings.dtype.kind not in "iuf":

@@ -9,13 +9,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tfeff.data.finetuning.columns import (
-    check_classes,
     check_column,
     check_equally_long,
     check_label_names,
-    check_ratings,
     check_rows,
     check_texts,
+    label_column,
+    rating_column,
 )
 from tfeff.utils.checks import (
     check_integer,
@@ -112,9 +112,9 @@ class TextExamples(_Sampled):
         self._set_ids()
         if self.labels is not None:
             labels = (
-                check_ratings(self.labels)
+                rating_column(self.labels)
                 if self.label_names is None
-                else check_classes(self.labels, self.label_names)
+                else label_column(self.labels, self.label_names)
             )
             _set(self, labels=labels)
         check_equally_long(
@@ -190,7 +190,7 @@ class ChoiceExamples(_Sampled):
             )
         if self.labels is not None:
             known = self.label_names[: max(counts, default=None)]
-            _set(self, labels=check_classes(self.labels, known))
+            _set(self, labels=label_column(self.labels, known))
         check_equally_long(
             passages=self.passages,
             questions=self.questions,
@@ -245,7 +245,7 @@ class TokenExamples(_Sampled):
             _set(self, label_names=check_label_names(self.label_names))
         if self.labels is not None:
             labels = tuple(
-                check_classes(row, self.label_names, f" of {index}")
+                label_column(row, self.label_names, f" of {index}")
                 for index, row in enumerate(
                     check_column("labels", self.labels, "labels of sentences")
                 )
