@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import json
 import warnings
+import zipfile
 from pathlib import Path
 
 import keras
@@ -214,7 +215,7 @@ def test_a_finished_run_on_other_data_is_refused(tmp_path):
         keep_data(run, dataset, {s: texts(s, "") for s in ("train", "dev")})
         tfeff.training.write_metrics({"student": 1}, run.path("metrics.json"))
     # What it has made need not have digests.
-    (tmp_path / "run" / "model.keras").touch()
+    zipfile.ZipFile(tmp_path / "run" / "model.keras", "w").close()
     (tmp_path / "run" / "preset").mkdir()
     (tmp_path / "run" / "preset" / "config.json").touch()
     (tmp_path / "run" / "export" / "1").mkdir(parents=True)

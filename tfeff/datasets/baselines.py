@@ -9,7 +9,7 @@ from typing import cast
 
 import numpy as np
 
-from tfeff.data.finetuning.examples import SpanExamples, TextExamples, TokenExamples
+from tfeff.data.finetuning.examples import SpanExamples, TokenExamples
 from tfeff.datasets.kinds import KINDS, AnyExamples
 
 
@@ -31,8 +31,7 @@ def baseline_name(examples: AnyExamples) -> str:
     _check_kind("examples", examples)
     if isinstance(examples, TokenExamples):
         return "most-frequent-tag baseline"
-    rated = isinstance(examples, TextExamples) and examples.label_names is None
-    return f"{'mean' if rated else 'majority'} baseline"
+    return f"{'mean' if examples.is_rated else 'majority'} baseline"
 
 
 def baseline_predictions(
@@ -93,7 +92,7 @@ def baseline_predictions(
         raise ValueError("`train` must have labelled examples. Received: no labels")
     if isinstance(train, TokenExamples):
         return _tags(train, examples)
-    if isinstance(train, TextExamples) and train.label_names is None:
+    if train.is_rated:
         return np.full(len(examples), np.mean(train.labels, dtype="float64"), "float32")
     return np.full(len(examples), np.bincount(train.labels).argmax(), "int32")
 

@@ -229,7 +229,7 @@ class Dataset:
                 wrong type for it.
         """
         self._check_examples(examples)
-        labels: Any = getattr(examples, "labels", None)
+        labels: Any = examples.labels
         predicted: Any = predictions
         if self.kind in _LABELLED:
             if labels is None:

@@ -47,15 +47,13 @@ def baseline_to_predict(
     Raises:
         ValueError: if predictions of the part could not be written or scored.
     """
-    if isinstance(examples, tfeff.data.SpanExamples):
-        labelled = any(question.answers for question in examples.questions)
-    else:
-        labelled = examples.labels is not None
     try:
         guesses = tfeff.datasets.baseline_predictions(train, examples)
         with tempfile.TemporaryDirectory() as folder:
             dataset.write_predictions(split, examples, guesses, folder)
-        return make_baseline(dataset, train, {"": examples}) if labelled else None
+        if not examples.is_labelled:
+            return None
+        return make_baseline(dataset, train, {"": examples})
     except ValueError as error:
         raise ValueError(
             "`predict_split` must be a part whose predictions can be written and "

@@ -54,7 +54,7 @@ def print_undefined(
         part: the name of the part.
         examples: its examples.
     """
-    if getattr(examples, "labels", None) is None:  # of spans
+    if examples.labels is None:  # of spans
         return
     if len(_distinct_labels(examples)) > 1:
         return

@@ -33,7 +33,6 @@ from tfeff.utils.backend import check_tensorflow
 from tfeff.utils.checks import check_callable, check_integer, check_json, differences
 from tfeff.utils.files import write_text
 from tfeff.utils.job_output import say
-from tfeff.utils.naming import advised
 from tfeff.utils.partial import remove_partial
 from tfeff.utils.paths import check_path, is_url
 from tfeff.utils.reading import is_there
@@ -318,10 +317,9 @@ class RunDirectory:
         with self.published():
             if not is_there(self.path(CONFIG)):  # Somebody deleted it.
                 self._write_config()
-            with advised("The run ends without it: delete it, and start again"):
-                for name in run_seal.sealed_names(self.directory):
-                    if name.endswith(".keras"):
-                        check_whole(self.path(name))
+            for name in run_seal.sealed_names(self.directory):
+                if name.endswith(".keras"):
+                    check_whole(self.path(name))
             run_seal.seal_folder(self.directory)
 
     @lost_workers_named()

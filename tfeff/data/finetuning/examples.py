@@ -3,7 +3,7 @@
 import dataclasses
 import reprlib
 import string
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -34,6 +34,18 @@ class _Sampled:
 
     # How batches of `x` are made.
     batches_by = "tfeff.data.text_features(x, tokenizer, 128).dataset(16)"
+    labels: Any = None
+    # Whether labels are ratings, not classes.
+    is_rated = False
+
+    @property
+    def is_labelled(self) -> bool:
+        """Whether there are labels to train on, or to score by."""
+        return self.labels is not None
+
+    def contents(self) -> Iterable[tuple]:
+        """What models read of each example: all but its label and its id."""
+        raise NotImplementedError
 
     def __repr__(self) -> str:
         examples: Any = self  # A dataclass.
@@ -124,6 +136,14 @@ class TextExamples(_Sampled):
     def __len__(self) -> int:
         return len(self.first)
 
+    @property
+    def is_rated(self) -> bool:  # type: ignore[override]
+        """Whether labels are ratings, which have no names."""
+        return self.label_names is None
+
+    def contents(self) -> Iterable[tuple]:
+        return zip(self.first, self.second or self.first)
+
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class ChoiceExamples(_Sampled):
@@ -202,6 +222,9 @@ class ChoiceExamples(_Sampled):
     def __len__(self) -> int:
         return len(self.questions)
 
+    def contents(self) -> Iterable[tuple]:
+        return zip(self.passages, self.questions, self.options)
+
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class TokenExamples(_Sampled):
@@ -268,6 +291,9 @@ class TokenExamples(_Sampled):
     def __len__(self) -> int:
         return len(self.words)
 
+    def contents(self) -> Iterable[tuple]:
+        return self.words
+
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class SentenceExamples(_Sampled):
@@ -317,6 +343,9 @@ class SentenceExamples(_Sampled):
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def contents(self) -> Iterable[tuple]:
+        return self.rows
 
 
 @dataclasses.dataclass(frozen=True)
@@ -392,6 +421,14 @@ class SpanExamples(_Sampled):
 
     def __len__(self) -> int:
         return len(self.questions)
+
+    @property
+    def is_labelled(self) -> bool:
+        """Whether there are answers to train on, or to score by."""
+        return any(question.answers for question in self.questions)
+
+    def contents(self) -> Iterable[tuple]:
+        return [(question.question, question.passage) for question in self.questions]
 
 
 @dataclasses.dataclass(frozen=True)
