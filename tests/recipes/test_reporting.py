@@ -326,6 +326,9 @@ def test_what_is_no_finished_run_is_named(tmp_path, capsys):
             report(ReportSettings(runs=(str(tmp_path / name),)))
     with pytest.raises(ValueError, match=r"`runs` must be .*\*'\], without one"):
         report(ReportSettings(runs=(f"{tmp_path}/*",)))
+    for none in ("none", "none*", "none/*"):
+        with pytest.raises(ValueError, match="`runs` must .*none.*there is nothing"):
+            report(ReportSettings(runs=(f"{tmp_path}/{none}",)))
     with pytest.raises(ValueError, match="`runs` must be a list of at least one"):
         report(ReportSettings(runs=()))
     capsys.readouterr()

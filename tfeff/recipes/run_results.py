@@ -155,6 +155,8 @@ def _digests(folder):
 
 def _json(folder, name):
     path = os.path.join(folder, name)
+    if not os.path.lexists(folder):
+        raise _NoScores("where there is nothing")
     if not os.path.isfile(path):
         raise _NoScores(f"it has no {name}")
     return read_object(path, folder)

@@ -36,7 +36,7 @@ from tfeff.utils.job_output import say
 from tfeff.utils.partial import remove_partial
 from tfeff.utils.paths import check_path, is_url
 from tfeff.utils.reading import is_there
-from tfeff.utils.run_files import CONFIG
+from tfeff.utils.run_files import CELLS, CHECKPOINTS, CONFIG, MODEL, is_in
 
 T = TypeVar("T")
 
@@ -318,7 +318,8 @@ class RunDirectory:
             if not is_there(self.path(CONFIG)):  # Somebody deleted it.
                 self._write_config()
             for name in run_seal.sealed_names(self.directory):
-                if name.endswith(".keras"):
+                is_own = name == MODEL or is_in(name, CELLS, CHECKPOINTS)
+                if is_own and name.endswith(".keras"):
                     check_whole(self.path(name))
             run_seal.seal_folder(self.directory)
 
