@@ -91,7 +91,8 @@ def keep_data(
         raise ValueError(
             "`run_dir` must be a new folder where the data have changed. Received: "
             f"run_dir={run.shown(run.directory)!r}, which has read other "
-            f"{', '.join(names)} than there are now for {dataset.name}"
+            f"{', '.join(names)} than there are now for {dataset.name}, unless "
+            f"{READ_DATA}, which has their digests, is damaged"
         )
     found = {**there, **found}
     if there != found:
@@ -105,7 +106,8 @@ def _changed_model(run, name, is_encoder=True):
     return ValueError(
         f"`run_dir` must be a new folder where {what} has changed. Received: "
         f"run_dir={run.shown(run.directory)!r}, which has begun with another "
-        f"{name}={run.config[name]!r} than there is now"
+        f"{name}={run.config[name]!r} than there is now, unless {READ_DATA}, which has "
+        "its digest, is damaged"
     )
 
 
