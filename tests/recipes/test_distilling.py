@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 import tfeff
+from tests.subjects.files import flip_bit
+from tests.subjects.sentences import DOCUMENTS, tokenizer
 from tfeff.command import flags as command_flags
 from tfeff.recipes import DistillSettings, distill
 from tfeff.recipes.distilling import _make_model
@@ -269,6 +271,33 @@ def test_a_student_has_a_head_of_its_own_or_its_teachers(copied, tmp_path):
     assert model.student.head_settings == (teacher.head_settings if copied else own)
     kernels = [m.head.own_weights()["dense/kernel"] for m in (model.student, teacher)]
     assert np.array_equal(*kernels) == copied
+
+
+def test_a_tokenizer_that_is_damaged_in_between_is_found(tmp_path, monkeypatch):
+    """A general distillation does not read it: nobody would see it before its end."""
+
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    (tmp_path / "text.txt").write_text("\n\n".join(DOCUMENTS * 4))
+    encoder = tfeff.encoders.build("bert_tiny", vocabulary_size=60, **SIZES)
+    tfeff.tasks.save_pretrained(encoder, tokenizer(), tmp_path / "teacher")
+    settings = DistillSettings(
+        run_dir=str(tmp_path / "run"),
+        corpus=(f"{tmp_path}/text.txt",),
+        validation_fraction=0.2,
+        teacher=str(tmp_path / "teacher"),
+        student="bert_tiny",
+        override={"num_layers": 1, "hidden_dim": 8, "num_heads": 2},
+        sequence_length=16,
+        steps=2,
+    )
+    monkeypatch.setattr(tfeff.training.RunDirectory, "fit", stop)
+    with pytest.raises(KeyboardInterrupt):
+        distill(settings)
+    flip_bit(tmp_path / "run" / "tokenizer.spm", 40)
+    with pytest.raises(ValueError, match="Damaged since .*tokenizer.spm"):
+        distill(settings)
 
 
 LABELS_ALONE = ("--stage=task", "--prediction_weight=0", "--label_weight=1")

@@ -419,10 +419,15 @@ def test_a_run_of_another_kind_is_evaluated_as_a_preset(tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "config.json").write_text('{"stage": "general"}')
     check(step, pretrained=f"{run}@4")
-    check(f"run_dir='{run}'", run_dir=run)
+    none = "whose config.json is without its `command`, as of an earlier version of"
+    check(f"run_dir='{run}', {none} tfeff", run_dir=run)
+    (tmp_path / "run" / "config.json").write_text('{"command": "distill"}')
+    check(f"run_dir='{run}', whose config.json is of `tfeff distill`", run_dir=run)
     encoder = tfeff.encoders.build("bert_tiny", vocabulary_size=60, num_layers=1)
     model = tfeff.objectives.MaskedLM(encoder)
     tfeff.tasks.save_pretrained(model, tokenizer(), tmp_path / "run" / "preset")
     advice = f". `pretrained='{run}'` is the end of this run"
     check(f"{step}{advice}", pretrained=f"{run}@4")
-    check(f"run_dir='{run}'{advice}", run_dir=run)
+    check(
+        f"run_dir='{run}', whose config.json is of `tfeff distill`{advice}", run_dir=run
+    )

@@ -314,12 +314,12 @@ def test_what_is_no_finished_run_is_named(tmp_path, capsys):
     write(tmp_path / "distil", config, {"accuracy": 0.5}, "distill")
     (tmp_path / "notes.txt").touch()
     left_out = {
-        "distil": "a run of another command",
-        "embed": "a run of another command",
-        "mlm": "a run of another command",
+        "distil": "whose config.json is of `tfeff distill`",
+        "embed": "whose config.json is of `tfeff embed`",
+        "mlm": "whose config.json is of `tfeff pretrain`",
         "notes.txt": "it has no config.json",
         "run": "it has no config.json",
-        "untrained": "a run of another command",
+        "untrained": "whose config.json is of `tfeff embed`",
     }
     for name, reason in left_out.items():
         with pytest.raises(ValueError, match=f"`runs` must be .*/{name}', {reason}"):

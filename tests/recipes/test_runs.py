@@ -49,7 +49,9 @@ def test_the_directory_of_another_command_is_named(tmp_path):
     )
     with runs.open_run(pretrained) as run:
         run.finish()
-    message = "`run_dir` must be another folder.*another command.*'pretrain', not "
+    message = (
+        "`run_dir` must be another folder.*another command.*of `tfeff pretrain`, not "
+    )
     with pytest.raises(ValueError, match=message):
         runs.open_run(finetuned).__enter__()
     config = pretrained.config() | {"command": "cache"}
@@ -81,7 +83,7 @@ def test_no_command_takes_over_the_directory_of_another(command, other):
         assert runs.upgraded(cls, "run", config) == config
         return
     with pytest.raises(
-        ValueError, match=f"`directory` .*another command, .*'{other}', not '{command}'"
+        ValueError, match=f"`directory` .*of `tfeff {other}`, not of `tfeff {command}`"
     ):
         runs.upgraded(cls, "run", config)
 

@@ -15,6 +15,7 @@ from tfeff.recipes import (
     EmbedSettings,
     FinetuneSettings,
     PretrainSettings,
+    ReportSettings,
     StackSettings,
 )
 from tfeff.recipes.fields import fields_of, parse_argument, setting
@@ -159,8 +160,8 @@ def test_values_that_are_tried_once_and_tpus_that_are_not_used(cls, given, messa
 
 def test_the_order_of_overrides_is_none_of_the_configuration():
     texts = ["b=1", "a=2"]
-    wanted = Example.upgraded({"override": texts})
-    assert wanted == Example.upgraded({"override": texts[::-1]})
+    wanted = Example.upgraded({"command": "example", "override": texts})
+    assert wanted == Example.upgraded({"command": "example", "override": texts[::-1]})
     for override in ({"a": 2, "b": 1}, {"b": 1, "a": 2}):
         assert Example(folder="x", override=override).config() == wanted
 
@@ -169,13 +170,18 @@ def test_a_configuration_may_lack_settings_but_not_have_others():
     assert Example.from_config({"steps": 3}, folder="x") == Example(folder="x", steps=3)
     with pytest.raises(ValueError, match="settings of Example. Received: stepps"):
         Example.from_config({"stepps": 3}, folder="x")
+    with pytest.raises(ValueError, match="settings of Example. .*command='cache'"):
+        Example.from_config({"command": "cache"}, folder="x")
+    kept = ReportSettings(runs=("a",)).config()  # Of a command that keeps none.
+    assert ReportSettings.from_config(kept).runs == ("a",)
     with pytest.raises(TypeError, match="`config` must be a mapping"):
         Example.from_config([1], folder="x")
 
 
 def test_a_configuration_of_an_older_version_is_upgraded():
-    assert Example.upgraded({}) == Example(folder="x").config()
+    assert Example.upgraded({"command": "example"}) == Example(folder="x").config()
     older = {"sizes": ["1", "2"], "override": ["a=0.10"], "gone": 3, "rate": 1}
+    older["command"] = "example"
     newer = Example(folder="x", sizes=(1, 2), override={"a": 0.1}, rate=1.0)
     assert Example.upgraded(older) == newer.config() | {"gone": 3}
     assert [field.name for field in fields_of(Example) if field.required] == ["folder"]

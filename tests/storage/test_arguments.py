@@ -174,6 +174,19 @@ def test_errors_name_urls(name):
         raise ValueError(f"see /copies/x1/{name}, /copies/x1/{name}/c")
 
 
+def test_paths_in_errors_are_whole_ones():
+    urls = {"/data": "file:///data", "/data/sub": "file:///data/sub"}
+    given = "/data/sub/a, (/data), /mnt/data, /database, file:///data"
+    with pytest.raises(OSError) as raised, named_by_urls(urls):
+        raise OSError(given)
+    assert str(raised.value) == (
+        "file:///data/sub/a, (file:///data), /mnt/data, /database, file:///data"
+    )
+    with pytest.raises(OSError) as raised, named_by_urls(urls):
+        os.stat("/data/sub/none")
+    assert str(raised.value).endswith("directory: 'file:///data/sub/none'")
+
+
 def test_an_error_about_a_copy_names_the_url(store):
     tfeff.tasks.save_pretrained(tiny(), tokenizer(), URL)
     with pytest.raises(ValueError, match=f"path='{URL}'") as raised:

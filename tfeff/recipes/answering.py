@@ -233,7 +233,12 @@ def make_task(settings, dataset, metric, encoder, tokenizer):
         )
 
     dev_split = settings.dev_split or dataset.dev_splits[0]
-    train = windows("train", "task", "train", settings.train_examples)
+    if "train" not in dataset.splits:
+        raise ValueError(
+            "`task` must be a data set with a part to train on, 'train'. Received: "
+            f"task={settings.task!r}, with {list(dataset.splits)}"
+        )
+    train = windows("train", "split", "train", settings.train_examples)
     dev = windows(dev_split, "dev_split", "dev", settings.dev_examples)
     to_predict = predicted_baseline = None
     if split := settings.predict_split:

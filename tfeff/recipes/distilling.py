@@ -33,7 +33,11 @@ from tfeff.recipes.runs import (
 )
 from tfeff.recipes.settings import check_settings
 from tfeff.tasks.encoder_limits import check_fits
-from tfeff.tasks.run_tokenizer import has_run_tokenizer, save_run_tokenizer
+from tfeff.tasks.run_tokenizer import (
+    has_run_tokenizer,
+    save_run_tokenizer,
+    seal_run_tokenizer,
+)
 from tfeff.utils.naming import named_as
 from tfeff.utils.run_files import CACHE
 
@@ -138,6 +142,7 @@ def _distill_in_general(settings, strategy, callbacks):
         keep_caches(run, train, valid, source, models=("teacher",))
         if not has_run_tokenizer(run.directory):  # With it a checkpoint is of use.
             save_run_tokenizer(tokenizer, run.directory)
+        seal_run_tokenizer(run.directory)
         # Without predictions the text is as it is: no token to predict is replaced.
         examples = (
             tfeff.data.MaskedTokens()

@@ -20,7 +20,7 @@ from tfeff.recipes.evaluate_settings import EvaluateSettings
 from tfeff.recipes.heads import own_head_names
 from tfeff.recipes.pretrain_settings import PretrainSettings
 from tfeff.recipes.pretraining_model import objective, token_loss
-from tfeff.recipes.runs import read_config, recipe_running, upgraded
+from tfeff.recipes.runs import of_command, read_config, recipe_running, upgraded
 from tfeff.recipes.settings import check_settings
 from tfeff.recipes.stack_settings import StackSettings
 from tfeff.storage.arguments import check_keeps_inputs, check_replaceable
@@ -317,8 +317,8 @@ def read_settings(run_dir: str) -> PretrainSettings:
         raise ValueError(
             "`run_dir` must be of `tfeff pretrain` or `tfeff stack`. Of another run "
             "metrics.json has the metrics of its development set, and `tfeff finetune "
-            f"--predict_split` predicts other parts. Received: run_dir={run_dir!r}"
-            f"{_as_preset(run_dir)}"
+            f"--predict_split` predicts other parts. Received: run_dir={run_dir!r}, "
+            f"whose {CONFIG} is {of_command(config)}{_as_preset(run_dir)}"
         )
     with named_as(directory="run_dir"):
         config = upgraded(cls, run_dir, config)

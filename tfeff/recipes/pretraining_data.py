@@ -27,6 +27,7 @@ from tfeff.tasks.run_tokenizer import (
     seal_run_tokenizer,
 )
 from tfeff.utils.naming import named_as
+from tfeff.utils.paths import is_url
 from tfeff.utils.run_files import CACHE
 
 
@@ -170,7 +171,13 @@ def _given_tokenizer(run, settings):
             print("the tokenizer is that of an earlier start")
         return None
     if settings.cache_dir:
-        tokenizer = load_run_tokenizer(settings.cache_dir)
+        folder = settings.cache_dir
+        if not (is_url(folder) or has_run_tokenizer(folder)):
+            raise ValueError(
+                "`cache_dir` must be of `tfeff cache`, with the tokenizer beside the "
+                f"sequences. Received: cache_dir={folder!r}, without one"
+            )
+        tokenizer = load_run_tokenizer(folder)
         _check_cached(tokenizer, settings)
     else:
         tokenizer = given_tokenizer(settings)

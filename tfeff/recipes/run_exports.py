@@ -84,7 +84,7 @@ def write_model(
         )
         # Last, as the next start of a run that is killed before must do it all again.
         found.save(run.path(MODEL))
-        _tell_replaced(run, exported)
+        _tell_replaced(run, MODEL, exported)
         return exported
     if not found.is_kept:
         found.save(run.path(MODEL))
@@ -124,15 +124,16 @@ def write_encoder(
     exported = tfeff.export.save_version(served, tokenizer, run.path(EXPORT), **options)
     # Last, as the next start of a run that is killed before must do it all again.
     make_anew(preset, write_preset)
-    _tell_replaced(run, exported)
+    _tell_replaced(run, PRESET, exported)
     return exported
 
 
-def _tell_replaced(run, exported):
-    """Prints that the model of this training has replaced another's."""
+def _tell_replaced(run, name, exported):
+    """Prints that the model of this training has replaced another's, or none."""
     print(
-        f"{run.shown(run.path(PRESET))} was of another training, or deleted: it has "
-        f"the encoder of this one now, and {run.shown(exported)} is the export"
+        f"{run.shown(run.path(name))} was of another training, or deleted: "
+        f"{run.shown(run.path(PRESET))} has the encoder of this one now, and "
+        f"{run.shown(exported)} is the export"
     )
 
 

@@ -9,6 +9,7 @@ from tfeff.datasets.aliases import ALIASES
 from tfeff.datasets.glue import SCORED_TASKS
 from tfeff.recipes.answer_settings import AnswerSettings
 from tfeff.recipes.finetune_settings import FinetuneSettings
+from tfeff.recipes.runs import of_command
 from tfeff.storage.arguments import READ_RESULTS, paths
 from tfeff.storage.fetching import matching_folders
 from tfeff.utils.job_output import say
@@ -107,7 +108,7 @@ def _read(folder):
     command = config.get("command")
     is_question = command == AnswerSettings.command
     if not is_question and command != FinetuneSettings.command:
-        raise _NoScores("a run of another command")
+        raise _NoScores(f"whose {CONFIG} is {of_command(config)}")
     part = metrics.get("dev_split")
     predicted = None
     if is_question and (name := _predicted(folder, part)):

@@ -4,7 +4,7 @@ import contextlib
 import logging
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import keras
@@ -70,15 +70,13 @@ def upgraded(cls: type[Settings], folder: str, config: dict) -> dict:
             the class, which names the argument `directory`; if a value is none that
             the setting can have, which names the file.
     """
-    command = config.get("command")
     known = {"command", *(field.name for field in fields_of(cls))}
-    others = sorted(set(config) - known)
-    if command != cls.command or others:
-        difference = (
-            f"it has command={command!r:.80}, not {cls.command!r}"
-            if command != cls.command
-            else f"{cls.__name__} has no {', '.join(others)}"
-        )
+    difference = None
+    if config.get("command") != cls.command:
+        difference = f"it is {of_command(config)}, not of `tfeff {cls.command}`"
+    elif others := sorted(set(config) - known):
+        difference = f"{cls.__name__} has no {', '.join(others)}"
+    if difference is not None:
         raise ValueError(
             "`directory` must be another folder, or one that this command has made. "
             f"Received: directory={folder!r}, whose config.json is of another command, "
@@ -89,6 +87,14 @@ def upgraded(cls: type[Settings], folder: str, config: dict) -> dict:
     except (TypeError, ValueError) as error:
         path = os.path.join(folder, CONFIG)
         raise ValueError(f"{path} must hold {cls.__name__}: {error}") from error
+
+
+def of_command(config: Mapping) -> str:
+    """Of which command a configuration is, for a message."""
+    command = config.get("command")
+    if command is None:
+        return "without its `command`, as of an earlier version of tfeff"
+    return f"of `tfeff {command!s:.80}`"
 
 
 @paths(run_dir=READ_MODEL)

@@ -40,7 +40,8 @@ class Settings:
     a string stands for a tuple of one.
 
     Attributes:
-        command: the command whose settings they are, of those that keep them.
+        command: the command whose settings they are; `None` of those that no folder
+            keeps.
         recipe: the recipe whose named configurations fill in the settings; `None` if
             there are none.
 
@@ -49,7 +50,7 @@ class Settings:
         ValueError: if it is out of the field's bounds or not one of its choices.
     """
 
-    command: typing.ClassVar[str]
+    command: typing.ClassVar[str | None] = None
     recipe: typing.ClassVar[str | None] = None
 
     def __post_init__(self):
@@ -93,13 +94,13 @@ class Settings:
         )
 
     def config(self) -> dict:
-        """The command and the settings that a run keeps, as JSON has them."""
+        """The settings that a run keeps, and their command, as JSON has them."""
         kept = {
             field.name: field.to_json(getattr(self, field.name))
             for field in fields_of(type(self))
             if field.fixed
         }
-        return {"command": self.command} | kept
+        return kept if self.command is None else {"command": self.command} | kept
 
     @classmethod
     def upgraded(cls, config: Mapping) -> dict:
@@ -107,7 +108,7 @@ class Settings:
 
         Settings that it lacks have their defaults; names that are no settings stay.
         """
-        upgraded = {"command": cls.command} | dict(config)
+        upgraded = dict(config)
         for field in fields_of(cls):
             if field.name in upgraded:
                 upgraded[field.name] = field.to_json(
@@ -130,8 +131,8 @@ class Settings:
             ValueError: if it is of another command, or has names that are no settings.
         """
         check_mapping("config", config, "names to JSON values")
-        config = {"command": cls.command} | dict(config)
-        if (command := config.pop("command")) != cls.command:
+        config = dict(config)
+        if (command := config.pop("command", cls.command)) != cls.command:
             raise ValueError(
                 f"`config` must have settings of {cls.__name__}. Received: "
                 f"command={command!r:.80}"

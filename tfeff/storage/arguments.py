@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 from tfeff.storage.fetching import fetch_folder, keep_copy
 from tfeff.storage.local import local_of, local_path, local_run
 from tfeff.storage.manifest import local_files, read_manifest
-from tfeff.storage.naming import named_by_urls, split_step
+from tfeff.storage.naming import named_by_urls, split_url
 from tfeff.storage.place import Place
 from tfeff.storage.publishing import check_new, check_publishable, publish_folder
 from tfeff.storage.staging import staged, staging_dir
@@ -183,7 +183,7 @@ def _reading(name: str, url: str, **options: Any) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _reading_model(name: str, url: str, newest: bool = False) -> Iterator[str]:
-    run, step = split_step(url)
+    run, step = split_url(url)
     if step:
         yield f"{local_run(name, run, int(step))}@{step}"
     else:
@@ -192,7 +192,7 @@ def _reading_model(name: str, url: str, newest: bool = False) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _reading_tokenizer(name: str, url: str) -> Iterator[str]:
-    run, step = split_step(url)
+    run, step = split_url(url)
     if step:
         yield f"{local_path(name, run, select=_of_tokenizer)}@{step}"
         return
@@ -268,7 +268,8 @@ def written_or_reused(name: str, url: str) -> Iterator[str]:
     with _work(url) as path:
         yield path
         with _kept_where_it_fails(path):
-            keep_copy(place, publish_folder(place, local_files(path)), path)
+            manifest = publish_folder(place, local_files(path))
+        keep_copy(place, manifest, path)
 
 
 @contextlib.contextmanager
@@ -304,7 +305,8 @@ def _kept_where_it_fails(path: str) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError) as error:
-        raise type(error)(f"{error}. {_set_aside(path)}") from error
+        kind = OSError if isinstance(error, OSError) else ValueError
+        raise kind(f"{error}. {_set_aside(path)}") from error
     except BaseException:  # Such as Ctrl-C, and the SystemExit of a command's SIGTERM.
         say(_set_aside(path))
         raise

@@ -11,7 +11,8 @@ def staging_dir() -> str:
     could not be uploaded yet.
 
     Raises:
-        ValueError: if the user has no home, and `TFEFF_CACHE` is not set.
+        ValueError: if the user has no home, and `TFEFF_CACHE` is not set; if it cannot
+            be made.
     """
     given = os.environ.get("TFEFF_CACHE")
     user = os.environ.get("XDG_CACHE_HOME") or os.path.join("~", ".cache")
@@ -21,7 +22,15 @@ def staging_dir() -> str:
             "The environment variable TFEFF_CACHE must name a folder for copies of "
             f"remote files where the user has no home. Received: {given or 'none'}"
         )
-    return os.path.abspath(path)
+    path = os.path.abspath(path)
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as error:
+        raise ValueError(
+            "The environment variable TFEFF_CACHE must name a folder for copies of "
+            f"remote files. Received: {path}: {error.strerror}"
+        ) from error
+    return path
 
 
 def staged(kind: str, url: str, *parts: str) -> str:

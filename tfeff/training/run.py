@@ -11,6 +11,7 @@ import keras
 import tensorflow as tf
 
 from tfeff.storage.lease import holder_id
+from tfeff.storage.naming import named_by_urls
 from tfeff.storage.place import Place
 from tfeff.storage.remote_run import RemoteRun, open_remote_run
 from tfeff.storage.run_copy import RunCopy
@@ -317,10 +318,11 @@ class RunDirectory:
         with self.published():
             if not is_there(self.path(CONFIG)):  # Somebody deleted it.
                 self._write_config()
-            for name in run_seal.sealed_names(self.directory):
-                is_own = name == MODEL or is_in(name, CELLS, CHECKPOINTS)
-                if is_own and name.endswith(".keras"):
-                    check_whole(self.path(name))
+            with named_by_urls({self.directory: self.url}):
+                for name in run_seal.sealed_names(self.directory):
+                    is_own = name == MODEL or is_in(name, CELLS, CHECKPOINTS)
+                    if is_own and name.endswith(".keras"):
+                        check_whole(self.path(name))
             run_seal.seal_folder(self.directory)
 
     @lost_workers_named()
