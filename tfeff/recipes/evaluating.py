@@ -20,8 +20,8 @@ from tfeff.recipes.evaluate_settings import EvaluateSettings
 from tfeff.recipes.heads import own_head_names
 from tfeff.recipes.pretrain_settings import PretrainSettings
 from tfeff.recipes.pretraining_model import objective, token_loss
-from tfeff.recipes.runs import of_command, read_config, recipe_running, upgraded
-from tfeff.recipes.settings import check_settings
+from tfeff.recipes.runs import read_config, recipe_running, upgraded
+from tfeff.recipes.settings import check_settings, of_command
 from tfeff.recipes.stack_settings import StackSettings
 from tfeff.storage.arguments import check_keeps_inputs, check_replaceable
 from tfeff.tasks.encoder_limits import check_fits, check_length

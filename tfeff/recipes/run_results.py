@@ -9,7 +9,7 @@ from tfeff.datasets.aliases import ALIASES
 from tfeff.datasets.glue import SCORED_TASKS
 from tfeff.recipes.answer_settings import AnswerSettings
 from tfeff.recipes.finetune_settings import FinetuneSettings
-from tfeff.recipes.runs import of_command
+from tfeff.recipes.settings import of_command
 from tfeff.storage.arguments import READ_RESULTS, paths
 from tfeff.storage.fetching import matching_folders
 from tfeff.utils.job_output import say

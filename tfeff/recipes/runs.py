@@ -4,7 +4,7 @@ import contextlib
 import logging
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import keras
@@ -13,7 +13,7 @@ import tensorflow as tf
 import tfeff
 from tfeff.recipes.fields import fields_of
 from tfeff.recipes.moved_data import moved
-from tfeff.recipes.settings import Settings
+from tfeff.recipes.settings import Settings, of_command
 from tfeff.storage.arguments import READ_MODEL, paths
 from tfeff.training.held_signals import HeldSignals
 from tfeff.training.scores import score_text
@@ -87,14 +87,6 @@ def upgraded(cls: type[Settings], folder: str, config: dict) -> dict:
     except (TypeError, ValueError) as error:
         path = os.path.join(folder, CONFIG)
         raise ValueError(f"{path} must hold {cls.__name__}: {error}") from error
-
-
-def of_command(config: Mapping) -> str:
-    """Of which command a configuration is, for a message."""
-    command = config.get("command")
-    if command is None:
-        return "without its `command`, as of an earlier version of tfeff"
-    return f"of `tfeff {command!s:.80}`"
 
 
 @paths(run_dir=READ_MODEL)

@@ -173,6 +173,14 @@ def check_settings(settings: object, cls: type[Settings]) -> None:
         )
 
 
+def of_command(config: Mapping) -> str:
+    """Of which command a configuration is, for a message."""
+    command = config.get("command")
+    if command is None:
+        return "without its `command`, as of an earlier version of tfeff"
+    return f"of `tfeff {command!s:.80}`"
+
+
 def changed(settings: "Settings") -> set[str]:
     """The names of settings that are not left at their defaults."""
     return {
