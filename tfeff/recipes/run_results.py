@@ -126,7 +126,7 @@ def _read(folder):
         if baseline is not None:
             of_baseline = {name: _number(baseline["metrics"][name]) for name in scores}
             baseline = {"name": _text(baseline["name"]), "metrics": of_baseline}
-        scored_by = _text(part) if is_question else _text(metrics["metric"])
+        scored_by = _text(part if is_question else metrics["metric"])
         is_fixed = task in SCORED_TASKS
         data = "" if is_fixed else config.get("data", "").rstrip("/")
         if predicted:

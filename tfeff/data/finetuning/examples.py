@@ -125,7 +125,7 @@ class TextExamples(_Sampled):
         if self.labels is not None:
             labels = (
                 rating_column(self.labels)
-                if self.label_names is None
+                if self.is_rated
                 else label_column(self.labels, self.label_names)
             )
             _set(self, labels=labels)
